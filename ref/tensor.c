@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT */
+#include "ref/tensor.h"
+
+#include <assert.h>
+#include <string.h>
+
+static const struct {
+    const char *name;
+    size_t bytes;
+} format_table[ASSAY_FORMAT_COUNT] = {
+    [ASSAY_FORMAT_NONE] = { "none", 0 }, [ASSAY_E4M3] = { "e4m3", 1 },
+    [ASSAY_E5M2] = { "e5m2", 1 },        [ASSAY_E2M1] = { "e2m1", 1 },
+    [ASSAY_UE8M0] = { "ue8m0", 1 },      [ASSAY_BF16] = { "bf16", 2 },
+    [ASSAY_F16] = { "f16", 2 },          [ASSAY_TF32] = { "tf32", 4 },
+    [ASSAY_F32] = { "f32", 4 },          [ASSAY_U8] = { "u8", 1 },
+    [ASSAY_I32] = { "i32", 4 },
+};
+
+const char *assay_format_name(enum assay_format format)
+{
+    assert(format < ASSAY_FORMAT_COUNT);
+    return format_table[format].name;
+}
+
+enum assay_format assay_format_find(const char *name)
+{
+    for (int i = ASSAY_FORMAT_NONE + 1; i < ASSAY_FORMAT_COUNT; i++)
+        if (strcmp(format_table[i].name, name) == 0) return (enum assay_format)i;
+    return ASSAY_FORMAT_NONE;
+}
+
+size_t assay_format_bytes(enum assay_format format)
+{
+    assert(format < ASSAY_FORMAT_COUNT);
+    return format_table[format].bytes;
+}
+
+void assay_tensor_set_dense(struct assay_tensor *tensor)
+{
+    int64_t stride = 1;
+    for (int i = tensor->rank - 1; i >= 0; i--) {
+        tensor->stride[i] = stride;
+        stride *= tensor->shape[i];
+    }
+}
+
+int64_t assay_tensor_elements(const struct assay_tensor *tensor)
+{
+    int64_t elements = 1;
+    for (int i = 0; i < tensor->rank; i++)
+        if (__builtin_mul_overflow(elements, tensor->shape[i], &elements)) return -1;
+    return elements;
+}
+
+int64_t assay_tensor_bytes(const struct assay_tensor *tensor)
+{
+    int64_t bytes = (int64_t)assay_format_bytes(tensor->format);
+    if (tensor->rank == 0) return bytes;
+    if (assay_tensor_elements(tensor) == 0) return 0;
+    if (__builtin_mul_overflow(bytes, tensor->shape[0], &bytes) ||
+        __builtin_mul_overflow(bytes, tensor->stride[0], &bytes))
+        return -1;
+    return bytes;
+}
+
+int64_t assay_tensor_offset(const struct assay_tensor *tensor, int64_t element)
+{
+    int64_t offset = 0;
+    for (int i = tensor->rank - 1; i >= 0; i--) {
+        offset += element % tensor->shape[i] * tensor->stride[i];
+        element /= tensor->shape[i];
+    }
+    return offset;
+}
+
+uint32_t assay_tensor_bits(const struct assay_tensor *tensor, int64_t element)
+{
+    const size_t bytes = assay_format_bytes(tensor->format);
+    const unsigned char *const from = tensor->data;
+    uint32_t bits = 0;
+    memcpy(&bits, from + (size_t)assay_tensor_offset(tensor, element) * bytes, bytes);
+    return bits;
+}
+
+void assay_tensor_set_bits(const struct assay_tensor *tensor, int64_t element,
+                           uint32_t bits)
+{
+    const size_t bytes = assay_format_bytes(tensor->format);
+    unsigned char *const to = tensor->data;
+    memcpy(to + (size_t)assay_tensor_offset(tensor, element) * bytes, &bits, bytes);
+}
+
+const struct assay_tensor *assay_tensors_find(const struct assay_tensors *tensors,
+                                              const char *name)
+{
+    for (int i = 0; i < tensors->count; i++)
+        if (strcmp(tensors->item[i].name, name) == 0) return &tensors->item[i];
+    return NULL;
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/* Scalar f32 arithmetic of the GPU: IEEE 754 nearest even, except that every NaN result
+ * is 0x7FFFFFFF, and flush-to-zero variants. Exactness: correctly rounded. Source:
+ * measured on H200 (corpus/units/README.md). Values travel as floats; a NaN's bits are
+ * canonical after every operation. */
+#ifndef ASSAY_REF_UNIT_SCALAR_H
+#define ASSAY_REF_UNIT_SCALAR_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+float assay_f32_from_bits(uint32_t bits);
+uint32_t assay_f32_bits(float value);
+
+/* @value, with any NaN replaced by 0x7FFFFFFF. */
+float assay_f32_canonical(float value);
+
+float assay_f32_multiply(float a, float b);
+float assay_f32_add(float a, float b);
+float assay_f32_fma(float a, float b, float c);
+
+/* max.f32: the non-NaN operand; of two NaNs the first's bits; max(-0, +0) is +0. */
+float assay_f32_maximum(float a, float b);
+
+/* The .ftz forms: subnormal inputs and results become zero of the same sign; a product
+ * just below 2^-126 that would round up to it is flushed. */
+float assay_f32_flush(float value);
+float assay_f32_multiply_ftz(float a, float b);
+float assay_f32_add_ftz(float a, float b);
+float assay_f32_fma_ftz(float a, float b, float c);
+
+/* Whether this process computes as all of ref/ assumes: no contraction, no flush to zero,
+ * nearest even. Four operations whose bits prove it; to be asked before trusting bits. */
+bool assay_float_mode_is_sound(void);
+
+#endif

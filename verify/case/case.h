@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+/* A case is one line of text, "OP key=value ...": everything needed to repeat it. */
+#ifndef ASSAY_VERIFY_CASE_CASE_H
+#define ASSAY_VERIFY_CASE_CASE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "verify/case/message.h"
+#include "verify/data/kind.h"
+
+struct assay_operation;
+
+enum {
+    ASSAY_MAX_PARAMETERS = 32,
+    ASSAY_MAX_CASE_LINE = 4096,
+    ASSAY_MAX_EXPLICIT_BITS = 64,
+    ASSAY_MAX_NUMERICS_TEXT = 512,
+};
+
+struct assay_choice { /* tables are closed by a NULL name */
+    const char *name;
+    int value;
+    const char *meaning;
+};
+
+/* One key of an operation. A parameter with choices takes one of their names; the others
+ * take a decimal integer in [minimum, maximum]. */
+struct assay_parameter { /* tables are closed by a NULL name */
+    const char *name, *meaning;
+    const struct assay_choice *choices;
+    int64_t minimum, maximum;
+    bool is_required;
+    int64_t default_value; /* released defaults never change */
+};
+
+struct assay_explicit_bits { /* "bits=a.0.3:7f": element [0, 3] of tensor a is 0x7f */
+    char tensor[24];
+    int rank;
+    int64_t index[5];
+    uint32_t bits;
+};
+
+struct assay_case {
+    const struct assay_operation *operation;
+    int64_t value[ASSAY_MAX_PARAMETERS]; /* in the order of operation->parameters */
+    enum assay_data_kind data;
+    uint64_t seed;
+    char numerics[ASSAY_MAX_NUMERICS_TEXT]; /* as=; empty: the default */
+    bool is_unsafe;                         /* let a normally refused input through */
+    int explicit_bits_count;
+    struct assay_explicit_bits explicit_bits[ASSAY_MAX_EXPLICIT_BITS];
+};
+
+/* Parses a line (no newline). Refuses unknown operations and keys (naming the nearest),
+ * repeated keys, missing ones, malformed and out-of-range values. */
+enum assay_status assay_case_parse(const char *line, struct assay_case *the_case,
+                                   struct assay_message *message);
+
+/* Writes the canonical line: descriptor order, defaults omitted, seed always. Parsing it
+ * gives the same case. @size must be ASSAY_MAX_CASE_LINE. */
+void assay_case_format(const struct assay_case *the_case, char *line, size_t size);
+
+/* The parameter's value; the name must be one of the operation's (asserted). */
+int64_t assay_case_value(const struct assay_case *the_case, const char *name);
+void assay_case_set(struct assay_case *the_case, const char *name, int64_t value);
+
+/* A case of the operation with every default; required values are 0. */
+void assay_case_init(struct assay_case *the_case, const struct assay_operation *);
+
+/* Reads a suite: case lines, blank lines and # comments. Calls @visit for each case;
+ * a refusal names file and line. Stops at the first status other than ASSAY_RAN. */
+enum assay_status assay_suite_read(const char *path,
+                                   enum assay_status (*visit)(void *context,
+                                                              const struct assay_case *,
+                                                              struct assay_message *),
+                                   void *context, struct assay_message *message);
+
+#endif

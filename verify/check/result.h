@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT */
+/* What a verified case came to: the facts from which every report is rendered. */
+#ifndef ASSAY_VERIFY_CHECK_RESULT_H
+#define ASSAY_VERIFY_CHECK_RESULT_H
+
+#include "verify/operation/operation.h"
+
+enum assay_verdict { /* best first */
+    ASSAY_NOT_JUDGED,
+    ASSAY_EQUAL,
+    ASSAY_EXPLAINED,
+    ASSAY_BOUNDED,
+    ASSAY_OUTSIDE,
+    ASSAY_CONTRADICTION, /* the model itself outside the oracle's bound: our bug */
+    ASSAY_VERDICT_COUNT
+};
+struct assay_verdict_row {
+    const char *name, *meaning;
+};
+extern const struct assay_verdict_row assay_verdicts[ASSAY_VERDICT_COUNT];
+
+enum { ASSAY_MAX_DIFFERENCES = 256 };
+
+struct assay_difference { /* one element whose bits differ */
+    int64_t index;        /* logical row-major */
+    uint32_t candidate, reference;
+    uint64_t ulps; /* steps between the two on the number line; UINT64_MAX for NaN */
+};
+
+struct assay_output_result {
+    const char *name;
+    struct assay_tensor tensor; /* format and shape; data is not valid any more */
+    int64_t elements, defined;
+    /* bitwise */
+    bool has_bits; /* compared bit for bit with a reference */
+    int64_t differ;
+    uint64_t max_ulps;
+    struct assay_difference worst; /* valid if differ > 0 */
+    struct assay_place worst_place;
+    int difference_count; /* the first ones by index, at most ASSAY_MAX_DIFFERENCES */
+    struct assay_difference difference[ASSAY_MAX_DIFFERENCES];
+    /* bound */
+    bool has_bound;
+    int64_t outside, unclaimed; /* beyond the bound; with an infinite bound */
+    double max_error_over_bound;
+    int64_t bound_worst_index; /* of max_error_over_bound, -1 if nothing was compared */
+    uint32_t bound_worst_bits;
+    double bound_worst_value, bound_worst_bound; /* the oracle's */
+    struct assay_place bound_worst_place;
+    /* evidence: all expected defined elements have the same bits */
+    bool is_constant;
+};
+
+struct assay_result {
+    char case_line[ASSAY_MAX_CASE_LINE];
+    char source[512]; /* recorded file, or empty */
+    const struct assay_operation *operation;
+    enum assay_status status;
+    enum assay_verdict verdict;
+    bool has_passed; /* ran, decisive and at the required verdict or better */
+    bool is_decisive;
+    bool is_unverified_profile;
+    char numerics[ASSAY_MAX_NUMERICS_TEXT];    /* reference bits; empty: none */
+    char explanation[ASSAY_MAX_NUMERICS_TEXT]; /* numerics that equal the candidate */
+    struct assay_message message;              /* set when status is not ASSAY_RAN */
+    uint64_t input_hash;
+    double seconds;
+    double model_max_error_over_bound; /* -1 when the model was not compared */
+    int output_count;
+    struct assay_output_result *output; /* owned by the result */
+};
+
+void assay_result_close(struct assay_result *result);
+
+struct assay_summary {
+    int64_t cases, passed, failed, indecisive, unsupported, broken, contradictions;
+    int64_t verdicts[ASSAY_VERDICT_COUNT];
+    int64_t elements_equal, elements_compared; /* bit for bit */
+    double max_error_over_bound;
+    int exit_code;
+};
+
+#endif

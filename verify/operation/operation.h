@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT */
+/* What an operation tells the rest of the tool about itself. Case, data, backends, checks
+ * and reports know operations only through this header. */
+#ifndef ASSAY_VERIFY_OPERATION_OPERATION_H
+#define ASSAY_VERIFY_OPERATION_OPERATION_H
+
+#include "ref/tensor.h"
+#include "verify/case/case.h"
+#include "verify/data/stream.h"
+
+enum { ASSAY_MAX_PROBLEM_BYTES = 512, ASSAY_MAX_NUMERICS_BYTES = 256 };
+
+struct assay_named_numerics { /* tables are closed by a NULL name */
+    const char *name, *meaning;
+    const void *numerics; /* numerics_bytes of the operation's struct */
+};
+
+/* How text, identification and faults reach one int of the numerics. A knob without
+ * choices takes an integer in [minimum, maximum]. Tables are closed by a NULL name. */
+struct assay_knob {
+    const char *name, *meaning;
+    size_t offset;
+    const struct assay_choice *choices;
+    int minimum, maximum;
+};
+
+/* A box of a tensor: part results lie in row-major order inside it. */
+struct assay_region {
+    int64_t start[ASSAY_MAX_RANK], count[ASSAY_MAX_RANK];
+};
+
+/* The oracle's word on one region: |candidate - value| <= bound. A value may be NaN or
+ * infinite (then the candidate must be the same); an infinite bound claims nothing. */
+struct assay_expected {
+    double *value, *bound;
+};
+
+struct assay_place { /* "tile 0,1 (rows 0-63, columns 64-127)" */
+    char text[96];
+};
+
+struct assay_cost {
+    double multiply_adds, bytes;
+};
+
+struct assay_operation {
+    const char *name, *summary;
+    const struct assay_parameter *parameters;
+    const struct assay_named_numerics *numerics;
+    const struct assay_knob *knobs;
+    size_t problem_bytes, numerics_bytes; /* at most the maxima above */
+
+    /* Case to problem; the only place that refuses. */
+    enum assay_status (*bind)(const struct assay_case *, void *problem,
+                              struct assay_message *);
+    /* The named numerics a case without as= means. */
+    const struct assay_named_numerics *(*default_numerics)(const void *problem);
+    /* Refuses numerics that make no sense for the problem. */
+    enum assay_status (*check_numerics)(const void *problem, const void *numerics,
+                                        struct assay_message *);
+    /* Names, formats, shapes, strides and directions; data pointers stay NULL. */
+    void (*shape)(const void *problem, struct assay_tensors *);
+    /* Fills the inputs. */
+    void (*fill)(const void *problem, enum assay_data_kind, uint64_t seed,
+                 const struct assay_tensors *);
+    /* Draws a random case of at most @multiply_adds. */
+    void (*draw)(struct assay_stream *, double multiply_adds, struct assay_case *);
+
+    int64_t (*parts)(const void *problem);
+    /* The box of output tensor @output (its place in assay_tensors) that a part owns. */
+    void (*region)(const void *problem, int64_t part, int output, struct assay_region *);
+    /* Writes 1 for each element of the region that the contract defines; NULL: all. */
+    void (*defined)(const void *problem, const struct assay_tensors *, int64_t part,
+                    int output, uint8_t *is_defined);
+    enum assay_status (*model)(const void *problem, const void *numerics,
+                               const struct assay_tensors *, int64_t part);
+    /* @numerics gives the precision class the bound is for; @expected has one entry a
+     * tensor, those of inputs unused. */
+    enum assay_status (*oracle)(const void *problem, const void *numerics,
+                                const struct assay_tensors *, int64_t part,
+                                const struct assay_expected *expected);
+    void (*place)(const void *problem, int output, int64_t element, struct assay_place *);
+    struct assay_cost (*cost)(const void *problem);
+    /* Whether the profile behind these numerics was measured by this project. */
+    bool (*is_measured)(const void *numerics);
+    /* Whether all defined outputs are one constant on purpose (no keys, no rows). */
+    bool (*is_constant_by_design)(const void *problem);
+};
+
+/* All operations, closed by NULL. */
+extern const struct assay_operation *const assay_operations[];
+
+/* The operation of that name; NULL if there is none. */
+const struct assay_operation *assay_operation_find(const char *name);
+
+#endif
