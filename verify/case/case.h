@@ -1,13 +1,22 @@
 /* SPDX-License-Identifier: MIT */
-/* A case is one line of text, "OP key=value ...": everything needed to repeat it. */
+/* A case is one line of text, "OP key=value ...": everything needed to repeat it. Tokens
+ * are separated by spaces and tabs. Besides the keys of its operation a case has those of
+ * every operation:
+ *
+ *   data=KIND                        a name of assay_data_kinds
+ *   seed=N                           64 bits, decimal or 0x and hexadecimal
+ *   as=NAME[,knob=value...]          numerics; checked by assay_numerics_parse
+ *   unsafe=0|1                       let a normally refused input through
+ *   bits=TENSOR[.INDEX...]:HEX[,...] explicit elements, each named once
+ */
 #ifndef ASSAY_VERIFY_CASE_CASE_H
 #define ASSAY_VERIFY_CASE_CASE_H
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "verify/case/message.h"
 #include "verify/data/kind.h"
+
+#include <stdbool.h>
+#include <stdint.h>
 
 struct assay_operation;
 
@@ -53,12 +62,14 @@ struct assay_case {
 };
 
 /* Parses a line (no newline). Refuses unknown operations and keys (naming the nearest),
- * repeated keys, missing ones, malformed and out-of-range values. */
+ * repeated keys, missing ones, malformed and out-of-range values, anything but printable
+ * ASCII, and a line or a canonical form that does not fit ASSAY_MAX_CASE_LINE. */
 enum assay_status assay_case_parse(const char *line, struct assay_case *the_case,
                                    struct assay_message *message);
 
-/* Writes the canonical line: descriptor order, defaults omitted, seed always. Parsing it
- * gives the same case. @size must be ASSAY_MAX_CASE_LINE. */
+/* Writes the canonical line: descriptor order, defaults omitted, required keys always,
+ * then data unless normal, seed always, as, unsafe, bits. Parsing it gives the same case.
+ * @size must be ASSAY_MAX_CASE_LINE; a longer line is asserted against. */
 void assay_case_format(const struct assay_case *the_case, char *line, size_t size);
 
 /* The parameter's value; the name must be one of the operation's (asserted). */
@@ -68,8 +79,10 @@ void assay_case_set(struct assay_case *the_case, const char *name, int64_t value
 /* A case of the operation with every default; required values are 0. */
 void assay_case_init(struct assay_case *the_case, const struct assay_operation *);
 
-/* Reads a suite: case lines, blank lines and # comments. Calls @visit for each case;
- * a refusal names file and line. Stops at the first status other than ASSAY_RAN. */
+/* Reads a suite: case lines, blank lines and comments, which begin with # at the start of
+ * a word. "-" is standard input. Calls @visit for each case; a refusal, the visitor's as
+ * well, names file and line. Stops at the first status other than ASSAY_RAN. A file that
+ * is not there is refused; one that can't be read has failed. */
 enum assay_status assay_suite_read(const char *path,
                                    enum assay_status (*visit)(void *context,
                                                               const struct assay_case *,
