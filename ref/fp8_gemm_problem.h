@@ -27,8 +27,7 @@ struct assay_fp8_gemm_tile_range {
     int64_t m0, rows, n0, columns;
 };
 
-static inline int64_t
-assay_fp8_gemm_parts(const struct assay_fp8_gemm_problem *problem)
+static inline int64_t assay_fp8_gemm_parts(const struct assay_fp8_gemm_problem *problem)
 {
     const int64_t tiles_m =
         (problem->m + ASSAY_FP8_GEMM_TILE_M - 1) / ASSAY_FP8_GEMM_TILE_M;
@@ -46,8 +45,8 @@ assay_fp8_gemm_part_range(const struct assay_fp8_gemm_problem *problem, int64_t 
     const int64_t n0 = part % tiles_n * ASSAY_FP8_GEMM_TILE_N;
     const int64_t rows = problem->m - m0, columns = problem->n - n0;
     return (struct assay_fp8_gemm_tile_range){
-        m0, rows < ASSAY_FP8_GEMM_TILE_M ? rows : ASSAY_FP8_GEMM_TILE_M,
-        n0, columns < ASSAY_FP8_GEMM_TILE_N ? columns : ASSAY_FP8_GEMM_TILE_N
+        m0, rows < ASSAY_FP8_GEMM_TILE_M ? rows : ASSAY_FP8_GEMM_TILE_M, n0,
+        columns < ASSAY_FP8_GEMM_TILE_N ? columns : ASSAY_FP8_GEMM_TILE_N
     };
 }
 

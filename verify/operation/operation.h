@@ -69,11 +69,9 @@ struct assay_operation {
     int64_t (*parts)(const void *problem);
     /* The box of output tensor @output (its place in assay_tensors) that a part owns. */
     void (*region)(const void *problem, int64_t part, int output, struct assay_region *);
-    /* Writes 1 for each element of the region that the contract defines; NULL: all. */
-    void (*defined)(const void *problem, const struct assay_tensors *, int64_t part,
-                    int output, uint8_t *is_defined);
-    enum assay_status (*model)(const void *problem, const void *numerics,
-                               const struct assay_tensors *, int64_t part);
+    /* Computes a part's outputs as @numerics, already checked, does. */
+    void (*model)(const void *problem, const void *numerics, const struct assay_tensors *,
+                  int64_t part);
     /* @numerics gives the precision class the bound is for; @expected has one entry a
      * tensor, those of inputs unused. */
     enum assay_status (*oracle)(const void *problem, const void *numerics,

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/* fp8_gemm_nt: d = [c +] (sfa * a) (sfb * b)^T with FP8 operands (DeepGEMM's fp8_gemm_nt,
+ * cuBLASLt's FP8 matmul). What the files of this folder share. */
+#ifndef ASSAY_VERIFY_OPERATION_FP8_GEMM_NT_H
+#define ASSAY_VERIFY_OPERATION_FP8_GEMM_NT_H
+
+#include "ref/fp8_gemm_problem.h"
+#include "verify/operation/operation.h"
+
+enum assay_fp8_gemm_recipe {
+    ASSAY_RECIPE_1D2D,   /* sfa 1 x 128, sfb 128 x 128 */
+    ASSAY_RECIPE_1D1D,   /* sfa 1 x 128, sfb 1 x 128 */
+    ASSAY_RECIPE_TENSOR, /* one scale each */
+};
+
+struct assay_fp8_gemm_nt_problem {
+    struct assay_fp8_gemm_problem gemm;
+    enum assay_fp8_gemm_recipe recipe;
+    enum assay_format a_format, b_format, out;
+    int64_t a_stride, b_stride, d_stride; /* elements from row to row */
+};
+
+extern const struct assay_operation assay_fp8_gemm_nt;
+
+/* fp8_gemm_nt_numerics.c */
+extern const struct assay_named_numerics assay_fp8_gemm_nt_numerics[];
+extern const struct assay_knob assay_fp8_gemm_nt_knobs[];
+const struct assay_named_numerics *assay_fp8_gemm_nt_default_numerics(const void *);
+enum assay_status assay_fp8_gemm_nt_check_numerics(const void *problem,
+                                                   const void *numerics,
+                                                   struct assay_message *);
+bool assay_fp8_gemm_nt_is_measured(const void *numerics);
+
+/* fp8_gemm_nt_data.c */
+void assay_fp8_gemm_nt_fill(const void *problem, enum assay_data_kind kind, uint64_t seed,
+                            const struct assay_tensors *tensors);
+
+/* fp8_gemm_nt_draw.c */
+void assay_fp8_gemm_nt_draw(struct assay_stream *stream, double multiply_adds,
+                            struct assay_case *the_case);
+
+#endif

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: MIT */
+/* Inputs of fp8_gemm_nt for every kind of data: one stream a logical row, and the same
+ * number of draws for every element, so that a smaller case keeps the values it shares. */
+#include "ref/format/minifloat.h"
+#include "verify/operation/fp8_gemm_nt/fp8_gemm_nt.h"
+
+#include <assert.h>
+#include <string.h>
+
+enum { LARGEST = 448, TYPICAL = 112, BLOCK = 128 };
+
+struct row { /* one row of an operand under construction */
+    struct assay_stream *stream;
+    const struct assay_minifloat *format;
+    bool is_b;
+    int64_t row, columns;
+    uint8_t *codes;
+};
+
+static uint8_t encoded(const struct row *row, double value)
+{
+    return (uint8_t)assay_minifloat_encode(row->format, value, ASSAY_OVERFLOW_SATURATES);
+}
+
+static void fill_normal(const struct row *row)
+{
+    for (int64_t k = 0; k < row->columns; k++)
+        row->codes[k] = encoded(row, TYPICAL * assay_stream_normal(row->stream));
+}
+
+static void fill_uniform(const struct row *row)
+{
+    for (int64_t k = 0; k < row->columns; k++)
+        row->codes[k] = encoded(row, LARGEST * (2 * assay_stream_unit(row->stream) - 1));
+}
+
+static void fill_positive(const struct row *row)
+{
+    for (int64_t k = 0; k < row->columns; k++)
+        row->codes[k] = encoded(row, LARGEST * assay_stream_unit(row->stream));
+}
+
+/* Every finite code alike: NaN and infinity codes lose the lowest bit of the exponent. */
+static void fill_wide(const struct row *row)
+{
+    for (int64_t k = 0; k < row->columns; k++) {
+        const uint8_t code = (uint8_t)(assay_stream_next(row->stream) >> 24);
+        const struct assay_unpacked value = assay_minifloat_unpack(row->format, code);
+        const bool is_finite = value.kind == ASSAY_ZERO || value.kind == ASSAY_FINITE;
+        row->codes[k] =
+            is_finite ? code : (uint8_t)(code & ~(1u << row->format->mantissa_bits));
+    }
+}
+
+static void fill_outlier(const struct row *row)
+{
+    for (int64_t k = 0; k < row->columns; k++) {
+        const bool is_huge = assay_stream_next(row->stream) < UINT32_MAX / 64;
+        const double value = assay_stream_normal(row->stream);
+        row->codes[k] = encoded(row, (is_huge ? TYPICAL : 1) * value);
+    }
+}
+
+/* Columns 2j and 2j + 1: a holds v and -v (in the first pair and one of eight others v
+ * twice), b holds w twice, so that seven pairs of products in eight cancel to nothing. */
+static void fill_cancel(const struct row *row)
+{
+    for (int64_t k = 0; k < row->columns; k += 2) {
+        const bool is_kept = assay_stream_next(row->stream) < UINT32_MAX / 8 || k == 0;
+        const double value = TYPICAL * assay_stream_normal(row->stream);
+        row->codes[k] = encoded(row, value);
+        if (k + 1 < row->columns)
+            row->codes[k + 1] = encoded(row, row->is_b || is_kept ? value : -value);
+    }
+}
+
+static void fill_subnormal(const struct row *row)
+{
+    const uint32_t mantissas = 1u << row->format->mantissa_bits;
+    for (int64_t k = 0; k < row->columns; k++) {
+        const uint32_t draw = assay_stream_next(row->stream);
+        row->codes[k] = (uint8_t)((draw >> 31) << 7 | ((draw >> 8) & (mantissas - 1)));
+    }
+}
+
+/* Normal data; one row in eight, never the first, carries one NaN or infinity code among
+ * its first 64 columns. */
+static void fill_special(const struct row *row)
+{
+    static const uint8_t specials[] = { 0x7F, 0xFF, 0x7C, 0xFC }; /* e5m2: the last two
+                                                                     are infinities */
+    const uint32_t chance = assay_stream_next(row->stream);
+    const uint32_t place = assay_stream_next(row->stream);
+    fill_normal(row);
+    if (row->row == 0 || chance >= UINT32_MAX / 8 || place % 64 >= row->columns) return;
+    row->codes[place % 64] = specials[place >> 30];
+}
+
+/* Columns 0 and 1 give an odd or even integer in [144, 255] plus one half, a tie for the 8
+ * bits of bf16; the other columns cancel in pairs. Every sum is exact on the way. */
+static void fill_ties(const struct row *row)
+{
+    for (int64_t k = 0; k < row->columns; k += 2) {
+        const uint32_t draw = assay_stream_next(row->stream);
+        const double sign = draw >> 31 ? -1 : 1, small = draw >> 30 & 1 ? 1 : 2;
+        double first = sign * small, second = row->is_b ? first : -first;
+        if (k == 0) {
+            first = draw >> 29 & 1 ? 12 : 14;
+            second = row->is_b ? 0.5 : draw >> 28 & 1 ? 1 : 3;
+        }
+        row->codes[k] = encoded(row, first);
+        if (k + 1 < row->columns) row->codes[k + 1] = encoded(row, second);
+    }
+}
+
+/* a: two entries of +-1 a block of 128, one in each half (the first of all among columns
+ * 0 to 15, so that no product is empty); b: all +-1. A sum over K has at most 2 K / 128
+ * terms of size 1: it fits 8 bits up to K = 16384. */
+static void fill_exact(const struct row *row)
+{
+    int64_t place[2] = { 0 };
+    double sign[2] = { 0 };
+    for (int64_t k = 0; k < row->columns; k++) {
+        if (row->is_b) {
+            row->codes[k] = encoded(row, assay_stream_next(row->stream) >> 31 ? -1 : 1);
+            continue;
+        }
+        if (k % BLOCK == 0)
+            for (int half = 0; half < 2; half++) {
+                const uint32_t draw = assay_stream_next(row->stream);
+                const uint32_t choices = k + half == 0 ? 16 : BLOCK / 2;
+                place[half] = k + half * BLOCK / 2 + draw % choices;
+                sign[half] = draw >> 31 ? -1 : 1;
+            }
+        const int half = k % BLOCK >= BLOCK / 2;
+        row->codes[k] = encoded(row, k == place[half] ? sign[half] : 0);
+    }
+}
+
+static void (*const fill_operand_row[ASSAY_DATA_KIND_COUNT])(const struct row *) = {
+    [ASSAY_DATA_NORMAL] = fill_normal,     [ASSAY_DATA_UNIFORM] = fill_uniform,
+    [ASSAY_DATA_WIDE] = fill_wide,         [ASSAY_DATA_OUTLIER] = fill_outlier,
+    [ASSAY_DATA_CANCEL] = fill_cancel,     [ASSAY_DATA_SUBNORMAL] = fill_subnormal,
+    [ASSAY_DATA_SPECIAL] = fill_special,   [ASSAY_DATA_TIES] = fill_ties,
+    [ASSAY_DATA_POSITIVE] = fill_positive, [ASSAY_DATA_EXACT] = fill_exact,
+};
+
+static void fill_operand(const struct assay_tensor *tensor, enum assay_data_kind kind,
+                         uint64_t seed)
+{
+    for (int64_t i = 0; i < tensor->shape[0]; i++) {
+        struct assay_stream stream;
+        assay_stream_open(&stream, seed, tensor->name, assay_data_kinds[kind].name, i);
+        const struct row row = {
+            .stream = &stream,
+            .format = assay_minifloat(tensor->format),
+            .is_b = strcmp(tensor->name, "b") == 0,
+            .row = i,
+            .columns = tensor->shape[1],
+            .codes = (uint8_t *)tensor->data + i * tensor->stride[0],
+        };
+        fill_operand_row[kind](&row);
+    }
+}
+
+/* f32 bits of 2^exponent * (1 + mantissa / 2^23). */
+static uint32_t scale_bits(int exponent, uint32_t mantissa)
+{
+    return (uint32_t)(exponent + 127) << 23 | mantissa;
+}
+
+static uint32_t draw_scale(struct assay_stream *stream, enum assay_data_kind kind)
+{
+    const uint32_t draw = assay_stream_next(stream);
+    const uint32_t mantissa = assay_stream_next(stream) >> 9;
+    switch (kind) {
+    case ASSAY_DATA_WIDE: return scale_bits(-40 + (int)(draw % 61), mantissa);
+    case ASSAY_DATA_SUBNORMAL: return scale_bits(-60 + (int)(draw % 5), mantissa);
+    default: return scale_bits(-12 + (int)(draw % 4), mantissa);
+    }
+}
+
+/* What a scale may be that no quantiser writes: the right product is still defined. */
+static uint32_t special_scale(uint32_t draw)
+{
+    static const uint32_t specials[] = {
+        0x00000000, /* 0 */
+        0x80000000, /* -0 */
+        0x7FC00000, /* NaN */
+        0x7F800000, /* infinity */
+        0x00012345, /* subnormal */
+        0x7F7FFFFF, /* the largest */
+        0xBE99999A, /* -0.3 */
+        0x00800000, /* the smallest normal */
+    };
+    return specials[draw % (sizeof(specials) / sizeof(specials[0]))];
+}
+
+/* Powers of two, one a row, where sums must stay exact; otherwise any f32 mantissa. */
+static void fill_scale(const struct assay_tensor *tensor, enum assay_data_kind kind,
+                       uint64_t seed)
+{
+    for (int64_t i = 0; i < tensor->shape[0]; i++) {
+        struct assay_stream stream;
+        assay_stream_open(&stream, seed, tensor->name, assay_data_kinds[kind].name, i);
+        const bool is_exact = kind == ASSAY_DATA_EXACT || kind == ASSAY_DATA_TIES;
+        const uint32_t chance = assay_stream_next(&stream);
+        const uint32_t choice = assay_stream_next(&stream);
+        const bool is_odd =
+            kind == ASSAY_DATA_SPECIAL && i > 0 && chance < UINT32_MAX / 8;
+        uint32_t *const row = (uint32_t *)tensor->data + i * tensor->stride[0];
+        for (int64_t block = 0; block < tensor->shape[1]; block++) {
+            const uint32_t drawn = draw_scale(&stream, kind);
+            row[block] = is_exact ? scale_bits(-4 + (int)(choice % 5), 0) : drawn;
+            if (is_odd && block == choice >> 30) row[block] = special_scale(choice);
+        }
+    }
+}
+
+/* f32 bits of a small integer. */
+static uint32_t integer_bits(int value)
+{
+    return assay_minifloat_encode(assay_minifloat(ASSAY_F32), value,
+                                  ASSAY_OVERFLOW_SPECIAL);
+}
+
+static uint32_t draw_c(struct assay_stream *stream, enum assay_data_kind kind)
+{
+    const uint32_t draw = assay_stream_next(stream);
+    const double normal = assay_stream_normal(stream);
+    switch (kind) {
+    case ASSAY_DATA_EXACT:
+    case ASSAY_DATA_TIES: return integer_bits((int)(draw >> 24) - 128);
+    case ASSAY_DATA_SUBNORMAL: return draw & 0x807FFFFF;
+    case ASSAY_DATA_WIDE:
+        return (draw & 0x80000000) | scale_bits((int)(draw % 80) - 60, draw & 0x7FFFFF);
+    case ASSAY_DATA_SPECIAL:
+        if (draw < UINT32_MAX / 64) return draw & 1 ? 0x7FC00000 : 0xFF800000;
+        break;
+    case ASSAY_DATA_POSITIVE: return draw >> 9 | 0x3F800000;
+    default: break;
+    }
+    return assay_minifloat_encode(assay_minifloat(ASSAY_F32), normal,
+                                  ASSAY_OVERFLOW_SPECIAL);
+}
+
+static void fill_c(const struct assay_tensor *tensor, enum assay_data_kind kind,
+                   uint64_t seed)
+{
+    for (int64_t i = 0; i < tensor->shape[0]; i++) {
+        struct assay_stream stream;
+        assay_stream_open(&stream, seed, tensor->name, assay_data_kinds[kind].name, i);
+        uint32_t *const row = (uint32_t *)tensor->data + i * tensor->stride[0];
+        for (int64_t j = 0; j < tensor->shape[1]; j++)
+            row[j] = draw_c(&stream, kind);
+    }
+}
+
+void assay_fp8_gemm_nt_fill(const void *problem, enum assay_data_kind kind, uint64_t seed,
+                            const struct assay_tensors *tensors)
+{
+    (void)problem;
+    assert(kind < ASSAY_DATA_KIND_COUNT && fill_operand_row[kind]);
+    for (int i = 0; i < tensors->count; i++) {
+        const struct assay_tensor *const tensor = &tensors->item[i];
+        if (tensor->is_output) continue;
+        if (tensor->format != ASSAY_F32)
+            fill_operand(tensor, kind, seed);
+        else if (strcmp(tensor->name, "c") == 0)
+            fill_c(tensor, kind, seed);
+        else
+            fill_scale(tensor, kind, seed);
+    }
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+#include "verify/operation/parts.h"
+
+enum assay_status
+assay_for_each_part(int64_t parts, enum assay_status (*work)(void *context, int64_t part),
+                    void *context)
+{
+    int64_t first_failure = parts;
+    enum assay_status failure = ASSAY_RAN;
+#pragma omp parallel for schedule(dynamic)
+    for (int64_t part = 0; part < parts; part++) {
+        int64_t stop;
+#pragma omp atomic read
+        stop = first_failure;
+        if (stop < part) continue;
+        const enum assay_status status = work(context, part);
+        if (status == ASSAY_RAN) continue;
+#pragma omp critical
+        if (part < first_failure) {
+#pragma omp atomic write
+            first_failure = part;
+            failure = status;
+        }
+    }
+    return failure;
+}
+
+struct model_run {
+    const struct assay_operation *operation;
+    const void *problem, *numerics;
+    const struct assay_tensors *tensors;
+};
+
+static enum assay_status model_part(void *context, int64_t part)
+{
+    const struct model_run *const run = context;
+    run->operation->model(run->problem, run->numerics, run->tensors, part);
+    return ASSAY_RAN;
+}
+
+void assay_run_model(const struct assay_operation *operation, const void *problem,
+                     const void *numerics, const struct assay_tensors *tensors)
+{
+    struct model_run run = { operation, problem, numerics, tensors };
+    assay_for_each_part(operation->parts(problem), model_part, &run);
+}
