@@ -22,8 +22,7 @@ struct assay_backend_claim {
 struct assay_backend {
     const char *scheme, *argument, *summary; /* "model", "NUMERICS[,knob=value]" */
     bool is_trusted;                         /* may share the reference's process */
-    enum assay_status (*open)(const char *argument, void **state,
-                              struct assay_message *);
+    enum assay_status (*open)(const char *argument, void **state, struct assay_message *);
     enum assay_status (*claim)(void *state, const struct assay_run_call *,
                                struct assay_backend_claim *, struct assay_message *);
     enum assay_status (*run)(void *state, const struct assay_run_call *,
@@ -35,13 +34,8 @@ struct assay_backend {
 extern const struct assay_backend *const assay_backends[];
 
 /* Opens "SCHEME[:ARGUMENT]"; refuses unknown schemes, naming the nearest. */
-enum assay_status assay_backend_open(const char *text, const struct assay_backend **backend,
-                                     void **state, struct assay_message *message);
-
-/* Runs the model over all parts with OpenMP; the only loop over parts that writes
- * outputs. */
-enum assay_status assay_run_model(const struct assay_operation *operation,
-                                  const void *problem, const void *numerics,
-                                  const struct assay_tensors *tensors);
+enum assay_status assay_backend_open(const char *text,
+                                     const struct assay_backend **backend, void **state,
+                                     struct assay_message *message);
 
 #endif

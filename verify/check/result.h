@@ -6,13 +6,13 @@
 #include "verify/operation/operation.h"
 
 enum assay_verdict { /* best first */
-    ASSAY_NOT_JUDGED,
-    ASSAY_EQUAL,
-    ASSAY_EXPLAINED,
-    ASSAY_BOUNDED,
-    ASSAY_OUTSIDE,
-    ASSAY_CONTRADICTION, /* the model itself outside the oracle's bound: our bug */
-    ASSAY_VERDICT_COUNT
+                     ASSAY_NOT_JUDGED,
+                     ASSAY_EQUAL,
+                     ASSAY_EXPLAINED,
+                     ASSAY_BOUNDED,
+                     ASSAY_OUTSIDE,
+                     ASSAY_CONTRADICTION, /* the model itself outside the oracle's bound: our bug */
+                     ASSAY_VERDICT_COUNT
 };
 struct assay_verdict_row {
     const char *name, *meaning;
@@ -25,18 +25,19 @@ struct assay_difference { /* one element whose bits differ */
     int64_t index;        /* logical row-major */
     uint32_t candidate, reference;
     uint64_t ulps; /* steps between the two on the number line; UINT64_MAX for NaN */
+    struct assay_place place;
 };
 
 struct assay_output_result {
     const char *name;
     struct assay_tensor tensor; /* format and shape; data is not valid any more */
     int64_t elements, defined;
+    uint64_t candidate_hash; /* XXH3 of the candidate's elements */
     /* bitwise */
     bool has_bits; /* compared bit for bit with a reference */
     int64_t differ;
     uint64_t max_ulps;
     struct assay_difference worst; /* valid if differ > 0 */
-    struct assay_place worst_place;
     int difference_count; /* the first ones by index, at most ASSAY_MAX_DIFFERENCES */
     struct assay_difference difference[ASSAY_MAX_DIFFERENCES];
     /* bound */

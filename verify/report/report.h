@@ -1,16 +1,32 @@
 /* SPDX-License-Identifier: MIT */
-/* A rendering of results; one file a format. */
+/* A rendering of results; one file a format.
+ *
+ * text         for people: a line for a case that passes, a block with everything needed
+ *              to repeat and to locate it for one that does not, and a summary.
+ * json         JSON Lines, schema 1; fields are only ever added. First line
+ *              {"type":"header"}, one {"type":"case"} a result, last {"type":"summary"}.
+ *              Bits and hashes are hexadecimal strings and the truth; values are a
+ *              courtesy. What does not apply or is no JSON number (values that are NaN or
+ *              infinite, "ulp" beside a NaN) is absent; integers are below 2^53.
+ *
+ * Every text from outside is made printable first (assay_report_character). */
 #ifndef ASSAY_VERIFY_REPORT_REPORT_H
 #define ASSAY_VERIFY_REPORT_REPORT_H
 
-#include <stdio.h>
-
 #include "verify/check/result.h"
 
+#include <stdio.h>
+
+/* Borrowed until the report ends. NULL where the user did not ask: repeat lines name a
+ * require that was asked for, and a candidate that is not what a case (model) or a
+ * recorded file (the file) has by default. */
 struct assay_run_header {
     const char *command, *candidate, *require;
 };
 
+/* @state is state_bytes of memory that begin initialises and the others are handed; there
+ * is nothing to close. Each call flushes the file; ASSAY_FAILED when it could not be
+ * written completely. */
 struct assay_report {
     const char *name, *summary; /* also the option --NAME FILE; "text" goes to stdout */
     size_t state_bytes;
@@ -22,6 +38,28 @@ struct assay_report {
 /* All reports, closed by NULL. */
 extern const struct assay_report *const assay_reports[];
 
+/* The report of that name; NULL if there is none. */
 const struct assay_report *assay_report_find(const char *name);
+
+/* For the writers. */
+
+extern const struct assay_report assay_report_text, assay_report_json;
+
+/* Bytes of the printable UTF-8 character at the start of @text: 0 at its end and for a
+ * byte that has to be shown as '?' (control characters, malformed UTF-8). */
+size_t assay_report_character(const char *text);
+
+/* Logical coordinates of the row-major index @element. */
+void assay_report_index(const struct assay_tensor *tensor, int64_t element,
+                        int64_t index[ASSAY_MAX_RANK]);
+
+/* "0x3fa0": as many digits as the format has. */
+struct assay_bits_text {
+    char text[16];
+};
+struct assay_bits_text assay_report_bits(enum assay_format format, uint32_t bits);
+
+/* Value of the stored @bits; exact. */
+double assay_report_value(enum assay_format format, uint32_t bits);
 
 #endif

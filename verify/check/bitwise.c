@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT */
+/* Check "bitwise": every bit of every defined element equals the reference, NaN and the
+ * sign of zero included. */
+#include "ref/format/minifloat.h"
+#include "verify/check/trial.h"
+
+#include <math.h>
+#include <string.h>
+
+extern const struct assay_check assay_check_bitwise;
+
+/* Position of a code on the number line; both zeros at 0. */
+static int64_t position(const struct assay_minifloat *format, uint32_t code)
+{
+    const int sign_bit = format->exponent_bits + format->mantissa_bits;
+    const int64_t magnitude = code & ((1u << sign_bit) - 1);
+    return code >> sign_bit & 1 ? -magnitude : magnitude;
+}
+
+static uint64_t ulps_between(enum assay_format format, uint32_t a, uint32_t b)
+{
+    const struct assay_minifloat *const codec = assay_minifloat(format);
+    if (!codec) return UINT64_MAX;
+    if (isnan(assay_minifloat_decode(codec, a)) ||
+        isnan(assay_minifloat_decode(codec, b)))
+        return UINT64_MAX;
+    const int64_t distance = position(codec, a) - position(codec, b);
+    return (uint64_t)(distance < 0 ? -distance : distance);
+}
+
+static void note_difference(const struct assay_trial *trial, int output, int64_t element,
+                            struct assay_output_result *result)
+{
+    const struct assay_tensor *const candidate = &trial->candidate->item[output];
+    const struct assay_tensor *const reference = &trial->model->item[output];
+    struct assay_difference difference = {
+        .index = element,
+        .candidate = assay_tensor_bits(candidate, element),
+        .reference = assay_tensor_bits(reference, element),
+    };
+    difference.ulps =
+        ulps_between(candidate->format, difference.candidate, difference.reference);
+    trial->operation->place(trial->problem, output, element, &difference.place);
+    if (result->difference_count < ASSAY_MAX_DIFFERENCES)
+        result->difference[result->difference_count++] = difference;
+    if (result->differ++ == 0 || difference.ulps > result->max_ulps) {
+        result->worst = difference;
+        result->max_ulps = difference.ulps;
+    }
+}
+
+/* Rows of equal bytes are passed over whole. */
+static void compare(const struct assay_trial *trial, int output,
+                    struct assay_output_result *result)
+{
+    const struct assay_tensor *const candidate = &trial->candidate->item[output];
+    const struct assay_tensor *const reference = &trial->model->item[output];
+    const int64_t columns = candidate->rank ? candidate->shape[candidate->rank - 1] : 1;
+    const size_t bytes = assay_format_bytes(candidate->format);
+    for (int64_t first = 0; first < result->elements; first += columns) {
+        const size_t offset = (size_t)assay_tensor_offset(candidate, first) * bytes;
+        if (memcmp((const char *)candidate->data + offset,
+                   (const char *)reference->data + offset, (size_t)columns * bytes) == 0)
+            continue;
+        for (int64_t element = first; element < first + columns; element++)
+            if (assay_tensor_bits(candidate, element) !=
+                assay_tensor_bits(reference, element))
+                note_difference(trial, output, element, result);
+    }
+}
+
+static bool applies(const struct assay_trial *trial)
+{
+    return trial->model && !trial->candidate_is_model;
+}
+
+static enum assay_status judge(const struct assay_trial *trial,
+                               struct assay_result *result)
+{
+    int place = 0;
+    for (int i = 0; i < trial->candidate->count; i++) {
+        if (!trial->candidate->item[i].is_output) continue;
+        struct assay_output_result *const output = &result->output[place++];
+        output->has_bits = true;
+        compare(trial, i, output);
+    }
+    return ASSAY_RAN;
+}
+
+const struct assay_check assay_check_bitwise = {
+    .name = "bitwise",
+    .proves = "all bits of all defined outputs are those the numerics specify",
+    .applies = applies,
+    .judge = judge,
+};

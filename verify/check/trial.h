@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+/* One case from its line to its verdict: inputs, candidate, references, checks. */
+#ifndef ASSAY_VERIFY_CHECK_TRIAL_H
+#define ASSAY_VERIFY_CHECK_TRIAL_H
+
+#include "verify/backend/backend.h"
+#include "verify/check/result.h"
+#include "verify/data/buffers.h"
+#include "verify/data/recording.h"
+
+struct assay_trial_plan { /* the same for all cases of a run */
+    const struct assay_backend *candidate;
+    void *candidate_state;
+    bool uses_model, uses_oracle; /* the references */
+    const char *model_numerics;   /* of the reference; NULL: the case's or claim's */
+    const struct assay_check *const *checks; /* NULL-terminated */
+    enum assay_verdict require; /* ASSAY_NOT_JUDGED: by the candidate's claim */
+};
+
+/* What the checks look at. */
+struct assay_trial {
+    const struct assay_trial_plan *plan;
+    const struct assay_case *the_case;
+    const struct assay_operation *operation;
+    const void *problem, *numerics; /* numerics of the reference and of the bound */
+    const struct assay_tensors *candidate;
+    const struct assay_tensors *model; /* NULL: nothing to compare bits with */
+    bool candidate_is_model;           /* the candidate is the reference itself */
+};
+
+struct assay_check { /* tables are closed by NULL */
+    const char *name, *proves;
+    bool (*applies)(const struct assay_trial *);
+    enum assay_status (*judge)(const struct assay_trial *, struct assay_result *);
+};
+extern const struct assay_check *const assay_checks[];
+
+/* Runs the case and fills @result (to be closed). @recording holds the inputs if not
+ * NULL; the case is then its case number @index. A failure of the case is a status in the
+ * result, not of the run. */
+void assay_trial_run(const struct assay_trial_plan *plan,
+                     const struct assay_case *the_case, struct assay_recording *recording,
+                     int index, struct assay_result *result);
+
+/* Whether @candidate and @reference hold the same bits in all defined outputs. */
+bool assay_outputs_are_equal(const struct assay_tensors *candidate,
+                             const struct assay_tensors *reference);
+
+#endif
