@@ -54,6 +54,7 @@ const struct assay_backend assay_backend_model = {
     .argument = "NUMERICS[,knob=value...]",
     .summary = "the CPU model of the hardware, to the bit",
     .is_trusted = true,
+    .is_model = true,
     .open = open_model,
     .claim = claim,
     .run = run,

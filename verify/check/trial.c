@@ -99,7 +99,7 @@ static enum assay_status choose_numerics(const struct assay_trial_plan *plan,
     const char *text = the_case->numerics;
     if (plan->model_numerics)
         text = plan->model_numerics;
-    else if (!*text && bench->claim.has_numerics)
+    else if (!*text && bench->claim.has_numerics && !plan->candidate->is_model)
         text = bench->claim.numerics;
     enum assay_status status = assay_numerics_parse(operation, &bench->problem, text,
                                                     &bench->numerics, &result->message);
@@ -118,7 +118,7 @@ static bool candidate_is_the_model(const struct assay_trial_plan *plan,
                                    const struct bench *bench,
                                    const struct assay_operation *operation)
 {
-    if (strcmp(plan->candidate->scheme, "model") != 0) return false;
+    if (!plan->candidate->is_model) return false;
     struct assay_message ignored;
     numerics_storage claimed;
     char claimed_text[ASSAY_MAX_NUMERICS_TEXT], reference_text[ASSAY_MAX_NUMERICS_TEXT];
