@@ -128,26 +128,31 @@ static uint32_t rounded(const struct assay_fp8_gemm_numerics *numerics,
                                       ASSAY_OVERFLOW_SPECIAL);
 }
 
+/* What is added to c: with scales at the end the sum is scaled in the same operation. */
+static float finished(const struct assay_fp8_gemm_tile *tile, int64_t element,
+                      float final)
+{
+    const bool has_addend = tile->c || tile->numerics->epilogue == ASSAY_EPILOGUE_REDUCE;
+    const float addend =
+        tile->c ? assay_f32_from_bits(assay_tensor_bits(tile->c, element)) : 0.0f;
+    if (tile->numerics->scale_form == ASSAY_SCALE_AT_END) {
+        const float scale =
+            assay_f32_multiply(scale_at(tile->sfa, 0, 0), scale_at(tile->sfb, 0, 0));
+        return assay_f32_fma(scale, final, addend);
+    }
+    return has_addend ? assay_f32_add(addend, final) : final;
+}
+
 void assay_fp8_gemm_finish(struct assay_fp8_gemm_tile *tile)
 {
-    const struct assay_fp8_gemm_numerics *const numerics = tile->numerics;
-    const bool is_scaled_here = numerics->scale_form == ASSAY_SCALE_AT_END;
-    const float scale = is_scaled_here ? assay_f32_multiply(scale_at(tile->sfa, 0, 0),
-                                                            scale_at(tile->sfb, 0, 0))
-                                       : 1.0f;
     for (int64_t row = 0; row < tile->range.rows; row++)
         for (int64_t column = 0; column < tile->range.columns; column++) {
             const int64_t element =
                 (tile->range.m0 + row) * tile->problem->n + tile->range.n0 + column;
-            float value = tile->final[row * TILE_N + column];
-            if (is_scaled_here) value = assay_f32_multiply(value, scale);
-            if (tile->c)
-                value = assay_f32_add(
-                    assay_f32_from_bits(assay_tensor_bits(tile->c, element)), value);
-            else if (numerics->epilogue == ASSAY_EPILOGUE_REDUCE)
-                value = assay_f32_add(0.0f, value);
+            const float value =
+                finished(tile, element, tile->final[row * TILE_N + column]);
             assay_tensor_set_bits(tile->d, element,
-                                  rounded(numerics, tile->d->format, value));
+                                  rounded(tile->numerics, tile->d->format, value));
         }
 }
 

@@ -83,7 +83,7 @@ static enum assay_status write_file(const struct record *record, const char *lin
     char path[4096];
     if (snprintf(path, sizeof(path), "%s/%.*s_%016" PRIx64 ".safetensors.zst",
                  record->folder, (int)length, line,
-                 assay_inputs_hash(tensors)) >= (int)sizeof(path))
+                 assay_text_hash(line)) >= (int)sizeof(path))
         return assay_fail(message, ASSAY_REFUSED, "--out %s is too long a path",
                           record->folder);
     const enum assay_status status =
@@ -150,7 +150,7 @@ int assay_command_record(int argc, char **argv)
         .parser = parse_option,
         .args_doc = "[CASE]...",
         .doc = "Runs cases and keeps their inputs and outputs: one file a case, named "
-               "after operation and inputs. The names are printed.",
+               "after operation and case line. The names are printed.",
     };
     struct record record = { .status = ASSAY_RAN };
     argp_parse(&argp, argc, argv, 0, NULL, &record);

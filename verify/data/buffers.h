@@ -51,4 +51,7 @@ uint64_t assay_inputs_hash(const struct assay_tensors *tensors);
 /* XXH3-64 over the logical elements of one tensor. */
 uint64_t assay_tensor_hash(const struct assay_tensor *tensor);
 
+/* XXH3-64 of a text without its NUL. */
+uint64_t assay_text_hash(const char *text);
+
 #endif

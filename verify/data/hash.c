@@ -59,3 +59,8 @@ uint64_t assay_tensor_hash(const struct assay_tensor *tensor)
     add_elements(&state, tensor);
     return XXH3_64bits_digest(&state);
 }
+
+uint64_t assay_text_hash(const char *text)
+{
+    return XXH3_64bits(text, strlen(text));
+}

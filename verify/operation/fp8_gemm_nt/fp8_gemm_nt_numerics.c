@@ -83,7 +83,8 @@ static const struct assay_choice scale_forms[] = {
     { "product-first", ASSAY_SCALE_PRODUCT_FIRST, "s = rn(sfa * sfb)" },
     { "a-then-b", ASSAY_SCALE_A_THEN_B, "rn(block * sfa), then times sfb" },
     { "b-then-a", ASSAY_SCALE_B_THEN_A, "rn(block * sfb), then times sfa" },
-    { "at-end", ASSAY_SCALE_AT_END, "rn(final * rn(sfa * sfb)); per-tensor scales only" },
+    { "at-end", ASSAY_SCALE_AT_END,
+      "fma(rn(sfa * sfb), final, c or 0); per-tensor scales only" },
     { NULL, 0, NULL },
 };
 static const struct assay_choice promotions[] = {
