@@ -7,8 +7,9 @@
  * sum of fewer than 2^17 of them is an integer below 2^53. A slice has 256.
  *
  * Why adding slices and parts as pairs is exact: everything is a multiple of 2^-32, and
- * up to k = 2^40 below 2^72. Low parts are at most half a unit in the last place of a high
- * part, below 2^19, so the sum of three is a multiple of 2^-32 below 2^21: a double. */
+ * up to k = 2^40 below 2^72. Low parts are at most half a unit in the last place of a
+ * high part, below 2^19, so the sum of three is a multiple of 2^-32 below 2^21: a
+ * double. */
 #include "ref/oracle/fp8_gemm.h"
 
 #include <assert.h>
@@ -18,6 +19,7 @@
 
 enum { WORD = 64 };
 
+_Static_assert(ASSAY_FP8_GEMM_SLICE_K <= 1 << 8, "slice_residue adds 8 bits");
 _Static_assert(ASSAY_FP8_GEMM_SLICE_K < 1 << 17, "block sums stay below 2^53");
 _Static_assert(ASSAY_FP8_GEMM_SLICE_K % WORD == 0, "masks are whole words");
 _Static_assert((int)ASSAY_FP8_GEMM_TILE_M == (int)ASSAY_FP8_GEMM_TILE_N,
@@ -280,18 +282,24 @@ void assay_fp8_gemm_oracle_range(struct assay_fp8_gemm_oracle *oracle, int64_t k
     add_terms(oracle);
 }
 
-/* Sum of a[k] * b[k] modulo 2^@bits over one slice. Products are below 2^64, and sums of
- * a slice kept so by dropping, rounded up, what lies below the top 55 bits. */
+/* Sum of a[k] * b[k] modulo 2^@bits over one slice. Products are below 2^64; only where
+ * their sum might not be, it is kept in halves. */
 static double slice_residue(const uint32_t *a, const uint32_t *b, int64_t words, int bits)
 {
     const uint64_t mask = bits < 64 ? (UINT64_C(1) << bits) - 1 : UINT64_MAX;
-    const int shift = bits > 55 ? (bits < 64 ? bits : 64) - 55 : 0;
-    const uint64_t round_up = (UINT64_C(1) << shift) - 1;
-    uint64_t sum = 0;
-    for (int64_t word = 0; word < words; word++, a += WORD, b += WORD)
-        for (int k = 0; k < WORD; k++)
-            sum += (((uint64_t)a[k] * b[k] & mask) + round_up) >> shift;
-    return (double)sum * (double)(round_up + 1);
+    uint64_t sum = 0, high = 0;
+    if (bits <= 64 - 8) {
+        for (int64_t word = 0; word < words; word++, a += WORD, b += WORD)
+            for (int k = 0; k < WORD; k++)
+                sum += (uint64_t)a[k] * b[k] & mask;
+        return (double)sum;
+    }
+    for (int64_t k = 0; k < words * WORD; k++) {
+        const uint64_t product = (uint64_t)a[k] * b[k] & mask;
+        sum += product & UINT32_MAX;
+        high += product >> 32;
+    }
+    return (double)high * 0x1p32 + (double)sum;
 }
 
 static int unit_exponent(const struct assay_fp8_gemm_side *side)
@@ -309,12 +317,11 @@ void assay_fp8_gemm_oracle_residues(struct assay_fp8_gemm_oracle *oracle,
         int64_t count = oracle->k_count;
         if (count > ASSAY_FP8_GEMM_SLICE_K) count = load_slices(oracle, done);
         for (int64_t at = 0; at < oracle->outputs; at++) {
-            if (exponent[at] <= unit) continue;
-            const uint32_t *const row = a->units + at / b->count * ASSAY_FP8_GEMM_SLICE_K;
-            const uint32_t *const column =
-                b->units + at % b->count * ASSAY_FP8_GEMM_SLICE_K;
-            residue[at] +=
-                slice_residue(row, column, words_of(count), exponent[at] - unit);
+            const int64_t i = at / b->count, j = at % b->count;
+            if (exponent[at] <= a->lsb[i] + b->lsb[j]) continue;
+            residue[at] += slice_residue(a->units + i * ASSAY_FP8_GEMM_SLICE_K,
+                                         b->units + j * ASSAY_FP8_GEMM_SLICE_K,
+                                         words_of(count), exponent[at] - unit);
         }
     }
     for (int64_t at = 0; at < oracle->outputs; at++)

@@ -73,8 +73,8 @@ struct assay_fp8_gemm_oracle {
     uint8_t total_special[ASSAY_FP8_GEMM_TILE];
 };
 
-/* Opens part @part with a total of zero; NULL when memory ran out. Problem and tensors are
- * borrowed. */
+/* Opens part @part with a total of zero; NULL when memory ran out. Problem and tensors
+ * are borrowed. */
 struct assay_fp8_gemm_oracle *
 assay_fp8_gemm_oracle_open(const struct assay_fp8_gemm_problem *problem,
                            const struct assay_tensors *tensors, int64_t part);

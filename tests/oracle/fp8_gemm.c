@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The FP8 GEMM oracle against sums that MPFR adds without rounding, and its special values
- * against the same loop in double arithmetic. */
+/* The FP8 GEMM oracle against sums that MPFR adds without rounding, and its special
+ * values against the same loop in double arithmetic. */
 #include "ref/oracle/fp8_gemm.h"
 
 #include "tests/harness.h"
@@ -142,6 +142,13 @@ static void fill(enum contents contents, enum scales scales)
     fill_floats(fixture.c, sizeof fixture.c / sizeof(float), scales);
 }
 
+static void fill_with_largest(void)
+{
+    const struct assay_tensor *const item = fixture.tensors.item;
+    memset(fixture.a, item[0].format == ASSAY_E4M3 ? 0x7e : 0x7b, sizeof fixture.a);
+    memset(fixture.b, item[1].format == ASSAY_E4M3 ? 0x7e : 0x7b, sizeof fixture.b);
+}
+
 static double a_at(int64_t m, int64_t k)
 {
     const struct assay_tensor *const a = &fixture.tensors.item[0];
@@ -244,7 +251,7 @@ static enum assay_format draw_format(void)
 START_TEST(value_is_the_exact_sum_rounded_for_every_kind_of_input)
 {
     state = 1;
-    for (int i = 0; i < 450; i++) {
+    for (int i = 0; i < 300; i++) {
         const struct assay_fp8_gemm_problem problem = draw_problem();
         shape(&problem, draw_format(), draw_format());
         fill((enum contents)(i % CONTENTS), (enum scales)(i / CONTENTS % SCALES));
@@ -263,8 +270,7 @@ START_TEST(value_of_a_sum_of_largest_products_is_exact)
                                                         1,  1000, false };
         shape(&problem, a, b);
         fill(RANDOM_CODES, ONES);
-        memset(fixture.a, a == ASSAY_E4M3 ? 0x7e : 0x7b, sizeof fixture.a);
-        memset(fixture.b, b == ASSAY_E4M3 ? 0x7e : 0x7b, sizeof fixture.b);
+        fill_with_largest();
         /* ... plus one smallest product, the other end of the range of units. */
         fixture.a[fixture.tensors.item[0].stride[0] * 3] = 1;
         fixture.b[fixture.tensors.item[1].stride[0] * 5] = 1;
@@ -436,6 +442,41 @@ START_TEST(facts_for_the_bound_hold_for_each_product)
 }
 END_TEST
 
+/* Exponents from the smallest unit of a product to beyond the largest. */
+START_TEST(residues_are_what_truncating_each_product_loses)
+{
+    static int exponent[ASSAY_FP8_GEMM_TILE];
+    static double residue[ASSAY_FP8_GEMM_TILE];
+    state = 7;
+    for (int i = 0; i < 60; i++) {
+        const int64_t k = 1 + below(LARGEST_K);
+        const struct assay_fp8_gemm_problem problem = { 9, 8, k, 1, 1, k, false };
+        shape(&problem, draw_format(), draw_format());
+        fill((enum contents)(i % CONTENTS), ONES);
+        if (i % 7 == 0) fill_with_largest();
+        struct assay_fp8_gemm_oracle *const oracle =
+            assay_fp8_gemm_oracle_open(&problem, &fixture.tensors, 0);
+        ck_assert_ptr_nonnull(oracle);
+        /* Longer rows first, so that what a slice leaves behind would be counted. */
+        const int64_t k_count = 1 + below(k);
+        assay_fp8_gemm_oracle_range(oracle, 0, k);
+        assay_fp8_gemm_oracle_range(oracle, k - k_count, k_count);
+        for (int64_t at = 0; at < oracle->outputs; at++)
+            exponent[at] = (int)below(72) - 34;
+        assay_fp8_gemm_oracle_residues(oracle, exponent, residue);
+        for (int64_t at = 0; at < oracle->outputs; at++) {
+            double expected = 0;
+            for (int64_t j = k - k_count; j < k; j++)
+                expected +=
+                    fmod(fabs(a_at(at / 8, j) * b_at(at % 8, j)), exp2(exponent[at]));
+            ck_assert_double_ge(residue[at], expected * (1 - 0x1p-40));
+            ck_assert_double_le(residue[at], expected * (1 + 0x1p-40));
+        }
+        assay_fp8_gemm_oracle_close(oracle);
+    }
+}
+END_TEST
+
 int main(void)
 {
     openblas_set_num_threads(1);
@@ -446,6 +487,7 @@ int main(void)
         without_products_the_value_is_c,
         nan_and_infinities_are_those_of_ieee_arithmetic,
         facts_for_the_bound_hold_for_each_product,
+        residues_are_what_truncating_each_product_loses,
         NULL,
     };
     return run_tests("oracle_fp8_gemm", tests);

@@ -495,7 +495,7 @@ static void draw_pairs(struct pairs *pairs)
 static void write_lines(const struct pairs *pairs, char *line, char *canonical)
 {
     static const char *const separators[] = { " ", "  ", "\t", " \t " };
-    int order[MAX_PAIRS];
+    int order[MAX_PAIRS] = { 0 };
     for (int i = 0; i < pairs->count; i++) {
         const int place = random_below(i + 1);
         order[i] = order[place];

@@ -51,7 +51,7 @@ static void tally_output(const struct bound_run *run, int output,
         const uint32_t bits = assay_tensor_bits(candidate, at.element);
         const double ratio =
             error_over_bound(assay_minifloat_decode(format, bits), value, bound);
-        tally->unclaimed += isinf(bound);
+        tally->unclaimed += isinf(bound) != 0;
         tally->outside += ratio > 1;
         if (ratio > tally->worst_ratio) {
             tally->worst_ratio = ratio;

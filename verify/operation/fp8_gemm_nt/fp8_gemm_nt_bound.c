@@ -11,15 +11,16 @@
  *     quantum of a step without accumulator: q1 = 2^(min(E(A), that sum) - align_bits),
  *     quantum of any step:                   q  = max(q1, 2^(E(M) - align_bits)),
  *     quantum of a result:                   r  = 2^(E(M) - result_bits).
- * (q = q1 where there is one step). A product loses |p| mod its step's quantum, which is
- * at most |p| mod q, q being a multiple of it. Truncating any multiple of u to quantum x
- * loses nothing if u >= x, else at most x - u: call that loss(x). What remains are
- * multiples of u again. An accumulator is a multiple of 2^(its exponent - result_bits):
+ * With a single step q = q1. A product loses |p| mod its step's quantum, which is at most
+ * |p| mod q, q being a multiple of it. Truncating any multiple of u to quantum x loses
+ * nothing if u >= x, else at most x - u: call that loss(x). What remains are multiples of
+ * u again. An accumulator is a multiple of 2^(its exponent - result_bits):
  * with align_bits >= result_bits it loses bits only where a product has the largest
  * exponent, hence at quantum q1.
  *     e_chain = sum of |p| mod q + (steps - 1) * loss(q1 or q) + steps * loss(r)
  * Steps without a nonzero product lose nothing, save an accumulator with align_bits <
- * result_bits. A unit that adds the accumulator last rounds once more, to nearest.
+ * result_bits. A unit that adds the accumulator last rounds each sum but the first once
+ * more, to nearest.
  *
  * Scaling, B the computed chain, |B| <= min(M, |S| + e_chain): at most two roundings in
  * any of sfa * sfb * B, (sfa * B) * sfb, (sfb * B) * sfa, each by 2^-24 of the result or,
@@ -29,17 +30,21 @@
  *
  * Adding t scaled chains: t - 1 roundings (fma(s, B, 0) is the second rounding above), of
  * partial sums that are at most G = (sum of largest chains + |value| + error) / 2 as
- * above, each half a unit in the last place of G; none where all chains are multiples of a
- * unit and G <= 2^24 units. The same for c.
+ * above, each half a unit in the last place of G; none where all chains are multiples of
+ * a unit and G <= 2^24 units. The same for c, which may also be added in one rounding
+ * with a product.
  *
  * Output: half a unit in the last place of the output format at |value| + error, a whole
  * one toward zero; where nothing was rounded so far, the actual distance.
  *
- * The factor 1 + 2^-20 pays for second-order terms and for the rounding of the bound. The
- * oracle's error is at most 2^-53 of the value and 2^-100 * (t + 1) of the largest
- * chains; where anything was rounded to f32 the bound is above 2^-26 of the value, where
- * chains only lost bits above 2^-24 of the largest chain a bit at a time: less than 1/64
- * of the bound. */
+ * The factor 1 + 2^-20 pays for second-order terms and for the rounding of the bound.
+ *
+ * The oracle's own error, at most 2^-53 of the value (0 where that is a double) and
+ * 2^-100 * (t + 1) of the largest chains, is less than 1/64 of a bound that is not 0. A
+ * rounding to f32 counts 2^-25 of G or more, and |value| <= 2 G. If only chains lost
+ * bits, either their sum is less than 2^25 units, hence a double, and the bound at least
+ * one; or it is one chain of more than result_bits bits, and loss(r) above 2^-26 of
+ * it. */
 #include "verify/operation/fp8_gemm_nt/fp8_gemm_nt_bound.h"
 
 #include "ref/oracle/fp8_gemm.h"
@@ -75,10 +80,10 @@ struct output { /* chains added so far; the block's width is not in use */
 
 struct chain { /* one range of k of one output */
     const struct assay_fp8_gemm_precision *precision;
-    int64_t steps, nonzero;         /* dot-adds, products */
-    double magnitude, sum, largest; /* A, |S|, M of the derivation */
-    int unit;                       /* exponent of u */
-    int aligned;                    /* largest exponent a product can align by */
+    int64_t instructions, steps, nonzero; /* dot-adds in steps, products */
+    double magnitude, sum, largest;       /* A, |S|, M of the derivation */
+    int unit;                             /* exponent of u */
+    int aligned;                          /* largest exponent a product can align by */
 };
 
 struct work {
@@ -151,6 +156,7 @@ static struct chain chain_at(const struct assay_fp8_gemm_precision *precision,
         (oracle->k_count + precision->terms - 1) / precision->terms;
     struct chain chain = {
         .precision = precision,
+        .instructions = instructions,
         .steps = instructions * maximum(precision->groups, 1),
         .nonzero = oracle->nonzero[at],
         .magnitude = oracle->magnitude[at],
@@ -184,12 +190,17 @@ static struct block chain_block(const struct chain *chain, double residue)
     const double result = loss(power_of_two(exponent - precision->result_bits), unit);
     const double nearest = loss(power_of_two(exponent - F32_BITS + 1), unit) / 2;
 
-    const int64_t steps = chain->steps < chain->nonzero ? chain->steps : chain->nonzero;
+    const int64_t nonzero = chain->nonzero;
+    const int64_t steps = chain->steps < nonzero ? chain->steps : nonzero;
     double error = residue + (double)steps * result;
     error += precision->align_bits >= precision->result_bits
                  ? (double)(steps - 1) * first
                  : (double)(chain->steps - 1) * any;
-    if (precision->adds_accumulator_last) error += (double)steps * nearest;
+    if (precision->adds_accumulator_last) {
+        const int64_t sums =
+            chain->instructions < nonzero ? chain->instructions : nonzero;
+        error += (double)(sums - 1) * nearest;
+    }
 
     const double reached = fmin(chain->largest, chain->sum + error);
     const int width =
@@ -249,7 +260,6 @@ static unsigned scaled_special(unsigned special, bool is_zero, double least, flo
     if (is_scale_infinite && (a == 0.0f || b == 0.0f)) return ASSAY_ORACLE_NAN;
     if (!special && !is_scale_infinite) return 0;
     if (!special && is_zero) return ASSAY_ORACLE_NAN;
-    if (special & UNSURE) return UNSURE;
     if (special && (a == 0.0f || b == 0.0f)) return ASSAY_ORACLE_NAN;
 
     /* A product that may round to zero before it meets infinity decides nothing. */
@@ -403,7 +413,6 @@ static struct block scaled_at_end(const struct assay_fp8_gemm_oracle *oracle, in
     const struct factor a = factor_of(oracle->side[0].scale[at / columns]);
     const struct factor b = factor_of(oracle->side[1].scale[at % columns]);
     const struct block sum = summed_block(output, output->sum.largest);
-    if (sum.largest > OVERFLOW) output->special |= UNSURE;
     output->special =
         scaled_special(output->special, output->terms == 0, 0, a.value, b.value);
     if (output->special && oracle->problem->k == 0) output->special = UNSURE;

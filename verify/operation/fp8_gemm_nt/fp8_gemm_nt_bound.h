@@ -15,11 +15,10 @@ struct assay_fp8_gemm_precision {
     int terms;  /* products an instruction adds */
     int groups; /* in which it adds them, one after the other; 0 means 1 */
     int align_bits, result_bits;
-    bool
-        adds_accumulator_last; /* each instruction: rn(sum of its products + accumulator) */
-    int64_t chain_k;           /* products the unit accumulates; 0: all of K */
-    bool is_scaled_at_end;     /* chains are added unscaled */
-    bool rounds_toward_zero;   /* f32 to the output format; otherwise to nearest */
+    bool adds_accumulator_last; /* rn(sum of the products + accumulator) in f32 */
+    int64_t chain_k;            /* products the unit accumulates; 0: all of K */
+    bool is_scaled_at_end;      /* chains are added unscaled */
+    bool rounds_toward_zero;    /* f32 to the output format; otherwise to nearest */
 };
 
 /* Fills value and bound of part @part, row-major in its tile.
