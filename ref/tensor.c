@@ -90,6 +90,38 @@ void assay_tensor_set_bits(const struct assay_tensor *tensor, int64_t element,
     memcpy(to + (size_t)assay_tensor_offset(tensor, element) * bytes, &bits, bytes);
 }
 
+struct assay_tensor assay_tensor_rows(const struct assay_tensor *tensor, int64_t first,
+                                      int64_t count)
+{
+    struct assay_tensor rows = *tensor;
+    const int64_t bytes = (int64_t)assay_format_bytes(tensor->format);
+    rows.data = (char *)tensor->data + first * tensor->stride[0] * bytes;
+    rows.shape[0] = count;
+    return rows;
+}
+
+struct assay_tensor assay_tensor_slice(const struct assay_tensor *tensor, int64_t index)
+{
+    struct assay_tensor slice = assay_tensor_rows(tensor, index, 1);
+    slice.rank--;
+    for (int i = 0; i < slice.rank; i++) {
+        slice.shape[i] = tensor->shape[i + 1];
+        slice.stride[i] = tensor->stride[i + 1];
+    }
+    return slice;
+}
+
+struct assay_tensor assay_tensor_transposed(const struct assay_tensor *tensor)
+{
+    assert(tensor->rank == 2);
+    struct assay_tensor transposed = *tensor;
+    for (int i = 0; i < 2; i++) {
+        transposed.shape[i] = tensor->shape[1 - i];
+        transposed.stride[i] = tensor->stride[1 - i];
+    }
+    return transposed;
+}
+
 const struct assay_tensor *assay_tensors_find(const struct assay_tensors *tensors,
                                               const char *name)
 {

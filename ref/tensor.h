@@ -69,6 +69,14 @@ uint32_t assay_tensor_bits(const struct assay_tensor *tensor, int64_t element);
 void assay_tensor_set_bits(const struct assay_tensor *tensor, int64_t element,
                            uint32_t bits);
 
+/* Windows on the same memory. Rows [first, first + count) of the first dimension: */
+struct assay_tensor assay_tensor_rows(const struct assay_tensor *tensor, int64_t first,
+                                      int64_t count);
+/* Entry @index of the first dimension, a tensor of one rank less: */
+struct assay_tensor assay_tensor_slice(const struct assay_tensor *tensor, int64_t index);
+/* A rank 2 tensor with its dimensions swapped: */
+struct assay_tensor assay_tensor_transposed(const struct assay_tensor *tensor);
+
 /* The tensor of that name; NULL if there is none. */
 const struct assay_tensor *assay_tensors_find(const struct assay_tensors *tensors,
                                               const char *name);

@@ -75,7 +75,7 @@ void assay_fp8_gemm_chain(struct assay_fp8_gemm_tile *tile)
 static float scale_at(const struct assay_tensor *scale, int64_t row, int64_t block)
 {
     const float *const values = scale->data;
-    return values[row * scale->stride[0] + block];
+    return values[row * scale->stride[0] + block * scale->stride[1]];
 }
 
 static float promoted(const struct assay_fp8_gemm_numerics *numerics, float sfa,

@@ -29,8 +29,8 @@ enum assay_promotion {
 enum assay_k_order { ASSAY_K_ASCENDING, ASSAY_K_DESCENDING };
 enum assay_out_rounding { ASSAY_OUT_NEAREST_EVEN, ASSAY_OUT_TOWARD_ZERO };
 enum assay_epilogue {
-    ASSAY_EPILOGUE_STORE, /* d = final, or c + final */
-    ASSAY_EPILOGUE_REDUCE, /* d = 0 + final without c: a reduction onto zeros (-0 is lost) */
+    ASSAY_EPILOGUE_STORE,  /* d = final, or c + final */
+    ASSAY_EPILOGUE_REDUCE, /* without c: d = 0 + final, which loses -0 */
 };
 
 struct assay_fp8_gemm_tile;

@@ -24,7 +24,8 @@ float assay_f32_maximum(float a, float b);
 
 /* The .ftz forms: subnormal inputs and results become zero of the same sign. A result is
  * subnormal if it lies below 2^-126 after rounding to 24 bits with an unbounded exponent,
- * as x86 has it: (1 - 2^-24) * 2^-126, which rounds up to 2^-126 without .ftz, is flushed.
+ * as x86 has it: (1 - 2^-24) * 2^-126, which rounds up to 2^-126 without .ftz, is
+ * flushed.
  * The state of the processor's own flush-to-zero mode is neither used nor changed. */
 float assay_f32_flush(float value);
 float assay_f32_multiply_ftz(float a, float b);

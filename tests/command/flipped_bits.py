@@ -42,7 +42,8 @@ class FlippedBits(ToolTest):
         return path, wanted
 
     def check_all_found(self, source, name, output_index):
-        path, wanted = self.flip_elements(source, name, 100)
+        path, wanted = self.flip_elements(
+            CORPUS / f'recorded/{source}.safetensors.zst', name, 100)
         status, cases, _ = results('--recorded', path)
         self.assertEqual(status, 1)
         output = cases[output_index]['outputs'][0]
@@ -54,10 +55,10 @@ class FlippedBits(ToolTest):
         self.assertEqual(others, ['equal'] * len(others))
 
     def test_100_flips_in_a_bf16_output_are_named_with_bits_and_tile(self):
-        self.check_all_found(CORPUS / 'recorded/deepgemm_many_b.safetensors.zst', '0/d', 0)
+        self.check_all_found('deepgemm_many_b', '0/d', 0)
 
     def test_100_flips_in_an_f32_output_are_named_with_bits_and_tile(self):
-        self.check_all_found(CORPUS / 'recorded/deepgemm_many_b.safetensors.zst', '1/d', 1)
+        self.check_all_found('deepgemm_many_b', '1/d', 1)
 
     def test_each_single_flip_fails_the_run(self):
         source = CORPUS / 'recorded/deepgemm_many_c.safetensors.zst'

@@ -206,7 +206,7 @@ START_TEST(overflow_saturates_or_becomes_special_beyond_half_a_unit)
 }
 END_TEST
 
-/* Outputs of cuda_fp8.hpp's and cuda_fp4.hpp's rules, and of the fractions beside them. */
+/* Outputs of cuda_fp8.hpp's and cuda_fp4.hpp's rules, and the fractions beside them. */
 START_TEST(encode_gives_the_codes_of_cudas_conversions)
 {
     static const struct {

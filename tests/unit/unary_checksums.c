@@ -66,7 +66,8 @@ START_TEST(all_inputs_give_the_recorded_checksums)
     read_checksums();
     ck_assert_int_eq(recorded_chunks[_i], CHUNKS);
 
-#pragma omp parallel for schedule(dynamic) reduction(+ : wrong) reduction(min : first_wrong)
+#pragma omp parallel for schedule(dynamic) reduction(+ : wrong)                         \
+    reduction(min : first_wrong)
     for (int chunk = 0; chunk < CHUNKS; chunk += step) {
         if (checksum_of_chunk(function, (uint32_t)chunk) == checksums[_i][chunk])
             continue;

@@ -10,7 +10,7 @@ START_TEST(reports_are_found_by_their_unique_names)
                          assay_reports[count]);
         ck_assert(*assay_reports[count]->summary);
     }
-    ck_assert_int_eq(count, 2);
+    ck_assert_int_eq(count, 3);
     ck_assert_ptr_null(assay_report_find("xml"));
     ck_assert_ptr_null(assay_report_find(""));
 }
@@ -151,15 +151,18 @@ START_TEST(hostile_text_stays_one_valid_line_in_both_reports)
 }
 END_TEST
 
-START_TEST(a_full_device_is_a_failure_of_both_reports)
+START_TEST(a_full_device_is_a_failure_of_every_report)
 {
     struct assay_result result = failing_result();
     for (const struct assay_report *const *report = assay_reports; *report; report++) {
         FILE *const file = fopen("/dev/full", "w");
         void *const state = malloc((*report)->state_bytes);
         (*report)->begin(state, file, &plain_header);
-        ck_assert_int_eq((*report)->result(state, &result), ASSAY_FAILED);
+        const bool writes_in_end = (*report)->close != NULL;
+        ck_assert_int_eq((*report)->result(state, &result),
+                         writes_in_end ? ASSAY_RAN : ASSAY_FAILED);
         ck_assert_int_eq((*report)->end(state, &summary), ASSAY_FAILED);
+        if (writes_in_end) (*report)->close(state);
         fclose(file);
         free(state);
     }
@@ -176,7 +179,7 @@ int main(void)
         printable_characters_are_the_well_formed_ones_but_for_controls,
         elements_of_every_format_are_written_as_bits_and_value,
         hostile_text_stays_one_valid_line_in_both_reports,
-        a_full_device_is_a_failure_of_both_reports,
+        a_full_device_is_a_failure_of_every_report,
         NULL,
     };
     return run_tests("report", tests);

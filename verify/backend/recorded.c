@@ -55,8 +55,8 @@ static enum assay_status claim(void *state, const struct assay_run_call *call,
     return ASSAY_RAN;
 }
 
-/* Points @kept at case @index of the file if it is the call's case with the call's inputs;
- * one file may hold several cases of the same line. */
+/* Points @kept at case @index of the file if it is the call's case with the call's
+ * inputs; one file may hold several cases of the same line. */
 static enum assay_status bind_if_same(struct recorded *recorded, int index,
                                       const struct assay_run_call *call,
                                       struct assay_tensors *kept, bool *is_same,

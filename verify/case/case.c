@@ -27,6 +27,28 @@ void assay_case_set(struct assay_case *the_case, const char *name, int64_t value
     the_case->value[parameter_index(the_case, name)] = value;
 }
 
+enum { COUNT_BITS = 16 };
+
+const int64_t *assay_case_list(const struct assay_case *the_case, const char *name,
+                               int *count)
+{
+    const int64_t place = assay_case_value(the_case, name);
+    *count = (int)(place & ((1 << COUNT_BITS) - 1));
+    return &the_case->list_value[place >> COUNT_BITS];
+}
+
+bool assay_case_set_list(struct assay_case *the_case, const char *name,
+                         const int64_t *values, int count)
+{
+    const int first = the_case->list_values;
+    if (count > ASSAY_MAX_LIST_VALUES - first) return false;
+    for (int i = 0; i < count; i++)
+        the_case->list_value[first + i] = values[i];
+    the_case->list_values += count;
+    assay_case_set(the_case, name, (int64_t)first << COUNT_BITS | count);
+    return true;
+}
+
 void assay_case_init(struct assay_case *the_case, const struct assay_operation *operation)
 {
     memset(the_case, 0, sizeof(*the_case));

@@ -25,6 +25,7 @@ enum {
     ASSAY_MAX_CASE_LINE = 4096,
     ASSAY_MAX_EXPLICIT_BITS = 64,
     ASSAY_MAX_NUMERICS_TEXT = 512,
+    ASSAY_MAX_LIST_VALUES = 512, /* of all lists of a case together */
 };
 
 struct assay_choice { /* tables are closed by a NULL name */
@@ -34,13 +35,15 @@ struct assay_choice { /* tables are closed by a NULL name */
 };
 
 /* One key of an operation. A parameter with choices takes one of their names; the others
- * take a decimal integer in [minimum, maximum]. */
+ * take a decimal integer in [minimum, maximum], a list one or more of them with commas
+ * between ("masked_m=0,1,64"; left out: empty). */
 struct assay_parameter { /* tables are closed by a NULL name */
     const char *name, *meaning;
     const struct assay_choice *choices;
     int64_t minimum, maximum;
     bool is_required;
-    int64_t default_value; /* released defaults never change */
+    int64_t default_value; /* released defaults never change; 0 for a list */
+    bool is_list;
 };
 
 struct assay_explicit_bits { /* "bits=a.0.3:7f": element [0, 3] of tensor a is 0x7f */
@@ -52,7 +55,10 @@ struct assay_explicit_bits { /* "bits=a.0.3:7f": element [0, 3] of tensor a is 0
 
 struct assay_case {
     const struct assay_operation *operation;
-    int64_t value[ASSAY_MAX_PARAMETERS]; /* in the order of operation->parameters */
+    int64_t value[ASSAY_MAX_PARAMETERS]; /* in the order of operation->parameters; of a
+                                            list: where it starts, and its length */
+    int list_values;                     /* of all lists */
+    int64_t list_value[ASSAY_MAX_LIST_VALUES];
     enum assay_data_kind data;
     uint64_t seed;
     char numerics[ASSAY_MAX_NUMERICS_TEXT]; /* as=; empty: the default */
@@ -75,6 +81,12 @@ void assay_case_format(const struct assay_case *the_case, char *line, size_t siz
 /* The parameter's value; the name must be one of the operation's (asserted). */
 int64_t assay_case_value(const struct assay_case *the_case, const char *name);
 void assay_case_set(struct assay_case *the_case, const char *name, int64_t value);
+
+/* The same for lists. Setting one returns false when there is no room. */
+const int64_t *assay_case_list(const struct assay_case *the_case, const char *name,
+                               int *count);
+bool assay_case_set_list(struct assay_case *the_case, const char *name,
+                         const int64_t *values, int count);
 
 /* A case of the operation with every default; required values are 0. */
 void assay_case_init(struct assay_case *the_case, const struct assay_operation *);

@@ -2,6 +2,7 @@
 /* Case to canonical line. */
 #include "verify/case/case_format.h"
 
+#include "verify/case/list_value.h"
 #include "verify/case/setting.h"
 #include "verify/case/universal_key.h"
 #include "verify/operation/operation.h"
@@ -19,7 +20,10 @@ void assay_case_add_line(const struct assay_case *the_case, struct assay_text *t
         if (!parameter->is_required && value == parameter->default_value) continue;
         const struct assay_setting setting = assay_setting_of(parameter);
         assay_text_add(text, " %s=", parameter->name);
-        assay_setting_format(&setting, value, text);
+        if (parameter->is_list)
+            assay_list_value_format(the_case, parameter, text);
+        else
+            assay_setting_format(&setting, value, text);
     }
     for (const struct assay_universal_key *key = assay_universal_keys; key->name; key++) {
         if (key->is_omitted(the_case)) continue;

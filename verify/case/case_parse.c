@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Line of text to case. */
 #include "verify/case/case_format.h"
+#include "verify/case/list_value.h"
 #include "verify/case/names.h"
 #include "verify/case/setting.h"
 #include "verify/case/universal_key.h"
@@ -108,6 +109,9 @@ static enum assay_status parse_pair(struct parser *parser, char *token)
     if (parameter < 0)
         return assay_universal_keys[universal].parse(value, parser->the_case,
                                                      parser->message);
+    if (operation->parameters[parameter].is_list)
+        return assay_list_value_parse(&operation->parameters[parameter], value,
+                                      parser->the_case, parser->message);
     const struct assay_setting setting =
         assay_setting_of(&operation->parameters[parameter]);
     return assay_setting_parse(&setting, value, &parser->the_case->value[parameter],

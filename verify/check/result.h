@@ -5,14 +5,15 @@
 
 #include "verify/operation/operation.h"
 
-enum assay_verdict { /* best first */
-                     ASSAY_NOT_JUDGED,
-                     ASSAY_EQUAL,
-                     ASSAY_EXPLAINED,
-                     ASSAY_BOUNDED,
-                     ASSAY_OUTSIDE,
-                     ASSAY_CONTRADICTION, /* the model itself outside the oracle's bound: our bug */
-                     ASSAY_VERDICT_COUNT
+/* Best first. A contradiction is the model outside the oracle's bound: our bug. */
+enum assay_verdict {
+    ASSAY_NOT_JUDGED,
+    ASSAY_EQUAL,
+    ASSAY_EXPLAINED,
+    ASSAY_BOUNDED,
+    ASSAY_OUTSIDE,
+    ASSAY_CONTRADICTION,
+    ASSAY_VERDICT_COUNT
 };
 struct assay_verdict_row {
     const char *name, *meaning;

@@ -14,6 +14,7 @@ static const struct assay_command commands[] = {
     { "verify", "compare a kernel's outputs with model and oracle",
       assay_command_verify },
     { "record", "write a case's inputs and outputs to a file", assay_command_record },
+    { "bench", "measure how fast cases and units are computed", assay_command_bench },
     { "list", "show operations, numerics, data kinds, ... or random cases",
       assay_command_list },
     { NULL, NULL, NULL },

@@ -79,6 +79,7 @@ void assay_report_file_close(struct assay_report_file *file)
         unlink(file->temporary);
         free(file->temporary);
     }
+    if (file->state && file->report->close) file->report->close(file->state);
     free(file->state);
     *file = (struct assay_report_file){ 0 };
 }

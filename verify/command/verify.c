@@ -2,7 +2,7 @@
 /* `assay verify`: runs cases on a candidate, judges them, reports. */
 #include "verify/check/trial.h"
 #include "verify/command/command.h"
-#include "verify/command/report_file.h"
+#include "verify/command/report_set.h"
 #include "verify/command/selection.h"
 #include "verify/operation/numerics.h"
 
@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_REPORTS = 8, MAX_CHECKS = 16, KEY_FIRST = 256 };
+enum { MAX_CHECKS = 16, KEY_FIRST = 256 };
 enum key {
     KEY_SUITE = KEY_FIRST,
     KEY_RECORDED,
@@ -20,7 +20,6 @@ enum key {
     KEY_REFERENCE,
     KEY_CHECK,
     KEY_REQUIRE,
-    KEY_JSON,
     KEY_MAX_INDECISIVE,
 };
 
@@ -28,12 +27,10 @@ struct verify {
     struct assay_selection selection;
     const char *candidate; /* NULL: model, or the recorded file itself */
     char *reference_text, *check_text;
-    const char *json_path;
     int64_t max_indecisive;
     struct assay_trial_plan plan;
     const struct assay_check *checks[MAX_CHECKS + 1];
-    struct assay_report_file report[MAX_REPORTS];
-    int report_count;
+    struct assay_report_set reports;
     struct assay_summary summary;
     bool was_refused;
     char recorded_path[4096]; /* whose backend plan.candidate_state is */
@@ -52,7 +49,6 @@ static const struct argp_option options[] = {
     { "require", KEY_REQUIRE, "VERDICT", 0,
       "worst verdict that passes (equal if the candidate claims numerics, else bounded)",
       0 },
-    { "json", KEY_JSON, "FILE", 0, "results as JSON Lines; - replaces the text", 0 },
     { "max-indecisive", KEY_MAX_INDECISIVE, "N", 0, "so many cases may prove nothing (0)",
       0 },
     { 0 },
@@ -136,6 +132,7 @@ static enum assay_status parse_references(struct verify *verify)
 static error_t parse_option(int key, char *argument, struct argp_state *state)
 {
     struct verify *const verify = state->input;
+    if (key == ARGP_KEY_INIT) state->child_inputs[0] = &verify->reports;
     if (verify->status != ASSAY_RAN) return 0;
     struct assay_message *const message = &verify->message;
     switch (key) {
@@ -155,7 +152,6 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
         verify->status = parse_checks(verify);
         break;
     case KEY_REQUIRE: verify->status = parse_require(verify, argument); break;
-    case KEY_JSON: verify->json_path = argument; break;
     case KEY_MAX_INDECISIVE: verify->status = parse_count(verify, argument); break;
     case ARGP_KEY_ARG:
         verify->status = assay_select_case(&verify->selection, argument, message);
@@ -165,8 +161,7 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
     return 0;
 }
 
-static enum assay_status open_report(struct verify *verify, const char *name,
-                                     const char *path)
+static enum assay_status open_reports(struct verify *verify)
 {
     const struct assay_run_header header = {
         .command = "verify",
@@ -175,9 +170,7 @@ static enum assay_status open_report(struct verify *verify, const char *name,
                        ? NULL
                        : assay_verdicts[verify->plan.require].name,
     };
-    struct assay_report_file *const file = &verify->report[verify->report_count++];
-    return assay_report_file_open(file, assay_report_find(name), path, &header,
-                                  &verify->message);
+    return assay_report_set_open(&verify->reports, &header, &verify->message);
 }
 
 /* The backend for the next case: the one asked for, or the recorded file's outputs. */
@@ -252,10 +245,7 @@ static enum assay_status verify_case(void *context, const struct assay_case *the
     struct assay_result result;
     assay_trial_run(&verify->plan, the_case, recording, index, &result);
     count_result(verify, &result);
-    for (int i = 0; i < verify->report_count && status == ASSAY_RAN; i++)
-        status = verify->report[i].report->result(verify->report[i].state, &result);
-    if (status != ASSAY_RAN)
-        assay_fail(message, status, "writing a report failed: %s", strerror(errno));
+    status = assay_report_set_result(&verify->reports, &result, message);
     assay_result_close(&result);
     return status;
 }
@@ -303,34 +293,30 @@ static enum assay_status check_numerics(void *context, const struct assay_case *
 
 static enum assay_status run(struct verify *verify)
 {
-    const bool is_json_on_stdout =
-        verify->json_path && strcmp(verify->json_path, "-") == 0;
     enum assay_status status = choose_candidate(verify, NULL);
     if (status == ASSAY_RAN && (verify->candidate || verify->plan.model_numerics))
         status = assay_selection_walk(&verify->selection, check_numerics, verify,
                                       &verify->message);
-    if (status == ASSAY_RAN && !is_json_on_stdout)
-        status = open_report(verify, "text", "-");
-    if (status == ASSAY_RAN && verify->json_path)
-        status = open_report(verify, "json", verify->json_path);
+    if (status == ASSAY_RAN) status = open_reports(verify);
     if (status == ASSAY_RAN)
         status = assay_selection_walk(&verify->selection, verify_case, verify,
                                       &verify->message);
     verify->summary.exit_code = exit_code(verify);
-    for (int i = 0; i < verify->report_count && status == ASSAY_RAN; i++)
-        status =
-            assay_report_file_end(&verify->report[i], &verify->summary, &verify->message);
-    return status;
+    if (status != ASSAY_RAN) return status;
+    return assay_report_set_end(&verify->reports, &verify->summary, &verify->message);
 }
 
 int assay_command_verify(int argc, char **argv)
 {
-    static const struct argp argp = {
+    const struct argp_child children[] = { { .argp = assay_report_set_argp() }, { 0 } };
+    const struct argp argp = {
         .options = options,
         .parser = parse_option,
         .args_doc = "[CASE]...",
         .doc = "Runs each case on a candidate and compares its outputs with the model, "
-               "bit for bit, and with the oracle, within a proven bound.",
+               "bit for bit, and with the oracle, within a proven bound.\v"
+               "A report whose FILE is - goes to standard output instead of the text.",
+        .children = children,
     };
     struct verify verify = { .plan = { .uses_model = true, .uses_oracle = true },
                              .status = ASSAY_RAN };
@@ -342,8 +328,7 @@ int assay_command_verify(int argc, char **argv)
     if (status == ASSAY_RAN) status = run(&verify);
     int code = verify.summary.exit_code;
     if (status != ASSAY_RAN) code = assay_complain((int)status, &verify.message);
-    for (int i = 0; i < verify.report_count; i++)
-        assay_report_file_close(&verify.report[i]);
+    assay_report_set_close(&verify.reports);
     if (verify.plan.candidate) verify.plan.candidate->close(verify.plan.candidate_state);
     assay_selection_close(&verify.selection);
     return code;

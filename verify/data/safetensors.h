@@ -40,8 +40,8 @@ const char *assay_shown_path(const char *path);
 
 /* Reads a whole file; the name's ending tells about zstd, whose content is limited to
  * 1 GiB. ASSAY_REFUSED when there is no such file or it is not right, ASSAY_FAILED when
- * reading it fails. A .pt or .npz file gets a sentence of its own. On failure @file holds nothing and may be
- * closed. */
+ * reading it fails. A .pt or .npz file gets a sentence of its own. On failure @file holds
+ * nothing and may be closed. */
 enum assay_status assay_safetensors_read(const char *path, struct assay_safetensors *file,
                                          struct assay_message *message);
 

@@ -8,7 +8,7 @@
 #include "verify/case/case.h"
 #include "verify/data/stream.h"
 
-enum { ASSAY_MAX_PROBLEM_BYTES = 512, ASSAY_MAX_NUMERICS_BYTES = 256 };
+enum { ASSAY_MAX_PROBLEM_BYTES = 4096, ASSAY_MAX_NUMERICS_BYTES = 256 };
 
 struct assay_named_numerics { /* tables are closed by a NULL name */
     const char *name, *meaning;
@@ -33,6 +33,13 @@ struct assay_region {
  * infinite (then the candidate must be the same); an infinite bound claims nothing. */
 struct assay_expected {
     double *value, *bound;
+};
+
+/* What the contract says about an element of an output. */
+enum assay_definedness {
+    ASSAY_UNDEFINED, /* may hold anything */
+    ASSAY_DEFINED,
+    ASSAY_UNTOUCHED, /* keeps what it held before */
 };
 
 struct assay_place { /* "tile 0,1 (rows 0-63, columns 64-127)" */
@@ -69,6 +76,10 @@ struct assay_operation {
     int64_t (*parts)(const void *problem);
     /* The box of output tensor @output (its place in assay_tensors) that a part owns. */
     void (*region)(const void *problem, int64_t part, int output, struct assay_region *);
+    /* Writes an assay_definedness for each element of the part's region, row-major. NULL:
+     * all elements are defined. */
+    void (*defined)(const void *problem, const struct assay_tensors *, int64_t part,
+                    int output, uint8_t *definedness);
     /* Computes a part's outputs as @numerics, already checked, does. */
     void (*model)(const void *problem, const void *numerics, const struct assay_tensors *,
                   int64_t part);

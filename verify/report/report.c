@@ -10,6 +10,7 @@
 const struct assay_report *const assay_reports[] = {
     &assay_report_text,
     &assay_report_json,
+    &assay_report_junit,
     NULL,
 };
 

@@ -8,6 +8,11 @@
  *              Bits and hashes are hexadecimal strings and the truth; values are a
  *              courtesy. What does not apply or is no JSON number (values that are NaN or
  *              infinite, "ulp" beside a NaN) is absent; integers are below 2^53.
+ * junit        JUnit XML, for CI systems: a testcase a result, named by its case line;
+ *              where a line is there twice, file, index and number are appended.
+ *              `failure` for a verdict below the required one, `error` for what did not
+ *              run to its end, `skipped` for what is unsupported or proves nothing. One
+ *              file, however large (GitLab takes up to 30 MB).
  *
  * Every text from outside is made printable first (assay_report_character). */
 #ifndef ASSAY_VERIFY_REPORT_REPORT_H
@@ -24,15 +29,18 @@ struct assay_run_header {
     const char *command, *candidate, *require;
 };
 
-/* @state is state_bytes of memory that begin initialises and the others are handed; there
- * is nothing to close. Each call flushes the file; ASSAY_FAILED when it could not be
- * written completely. */
+/* @state is state_bytes of memory that begin initialises and the others are handed. Each
+ * call flushes the file; ASSAY_FAILED when it could not be written completely. A report
+ * with a close must know all results first: it writes in end alone. */
 struct assay_report {
     const char *name, *summary; /* also the option --NAME FILE; "text" goes to stdout */
     size_t state_bytes;
     enum assay_status (*begin)(void *state, FILE *, const struct assay_run_header *);
     enum assay_status (*result)(void *state, const struct assay_result *);
     enum assay_status (*end)(void *state, const struct assay_summary *);
+    /* Frees what a report that did not come to its end holds; harmless after end and on
+     * a state of zeros. NULL: there is nothing to free. */
+    void (*close)(void *state);
 };
 
 /* All reports, closed by NULL. */
@@ -43,11 +51,15 @@ const struct assay_report *assay_report_find(const char *name);
 
 /* For the writers. */
 
-extern const struct assay_report assay_report_text, assay_report_json;
+extern const struct assay_report assay_report_text, assay_report_json, assay_report_junit;
 
 /* Bytes of the printable UTF-8 character at the start of @text: 0 at its end and for a
  * byte that has to be shown as '?' (control characters, malformed UTF-8). */
 size_t assay_report_character(const char *text);
+
+/* Writes the command that repeats the result, fit for a shell, without a newline. */
+void assay_report_repeat(FILE *file, const struct assay_run_header *header,
+                         const struct assay_result *result);
 
 /* Logical coordinates of the row-major index @element. */
 void assay_report_index(const struct assay_tensor *tensor, int64_t element,

@@ -293,28 +293,26 @@ static void print_lack_of_evidence(FILE *file, const struct assay_result *result
 
 /* Only what differs from a plain `assay verify CASE`, where the candidate is the model,
  * or `assay verify --recorded FILE`, where it is the file. */
-static void print_repeat(const struct text_report *report,
+void assay_report_repeat(FILE *file, const struct assay_run_header *header,
                          const struct assay_result *result)
 {
-    FILE *const file = report->file;
-    const char *const candidate = report->header.candidate;
+    const char *const candidate = header->candidate;
     const char *const usual = *result->source ? "recorded" : "model";
     const bool is_usual =
         !candidate || !*candidate || strcmp(candidate, usual) == 0 ||
         (*result->source && strncmp(candidate, "recorded:", strlen("recorded:")) == 0);
 
-    fprintf(file, "  repeat: assay verify ");
+    fprintf(file, "assay verify ");
     if (*result->source) fprintf(file, "--recorded ");
     print_word(file, *result->source ? result->source : result->case_line);
     if (!is_usual) {
         fprintf(file, " --candidate ");
         print_word(file, candidate);
     }
-    if (report->header.require && *report->header.require) {
+    if (header->require && *header->require) {
         fprintf(file, " --require ");
-        print_word(file, report->header.require);
+        print_word(file, header->require);
     }
-    fputc('\n', file);
 }
 
 static void print_headline(const struct text_report *report,
@@ -374,7 +372,10 @@ static void print_block(const struct text_report *report,
     for (int i = 0; i < result->output_count; i++)
         print_output_block(report->file, &result->output[i]);
     if (has_run) print_explanations(report, result);
-    if (result->status != ASSAY_UNSUPPORTED) print_repeat(report, result);
+    if (result->status == ASSAY_UNSUPPORTED) return;
+    fprintf(report->file, "  repeat: ");
+    assay_report_repeat(report->file, &report->header, result);
+    fputc('\n', report->file);
 }
 
 static void print_pass(const struct text_report *report,

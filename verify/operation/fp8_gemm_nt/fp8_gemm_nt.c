@@ -2,9 +2,6 @@
 /* Descriptor of fp8_gemm_nt: its keys, what they may be, and the tensors they mean. */
 #include "verify/operation/fp8_gemm_nt/fp8_gemm_nt.h"
 
-#include "ref/kernel/fp8_gemm.h"
-#include "verify/operation/fp8_gemm_nt/fp8_gemm_nt_bound.h"
-
 #include <stdio.h>
 
 enum { MAX_EXTENT = 1 << 24, BLOCK = 128, ALIGNMENT_BYTES = 16 };
@@ -15,26 +12,55 @@ static const struct assay_choice recipes[] = {
     { "tensor", ASSAY_RECIPE_TENSOR, "one scale for each operand" },
     { NULL, 0, NULL },
 };
-static const struct assay_choice outs[] = { { "bf16", ASSAY_BF16, NULL },
-                                            { "f32", ASSAY_F32, NULL },
-                                            { NULL, 0, NULL } };
-static const struct assay_choice operands[] = { { "e4m3", ASSAY_E4M3, NULL },
-                                                { "e5m2", ASSAY_E5M2, NULL },
-                                                { NULL, 0, NULL } };
+const struct assay_choice assay_fp8_gemm_out_formats[] = { { "bf16", ASSAY_BF16, NULL },
+                                                           { "f32", ASSAY_F32, NULL },
+                                                           { NULL, 0, NULL } };
+const struct assay_choice assay_fp8_gemm_operand_formats[] = {
+    { "e4m3", ASSAY_E4M3, NULL }, { "e5m2", ASSAY_E5M2, NULL }, { NULL, 0, NULL }
+};
 
 static const struct assay_parameter parameters[] = {
-    { "m", "rows of a and d", NULL, 0, MAX_EXTENT, true, 0 },
-    { "n", "rows of b, columns of d; a multiple of 8", NULL, 0, MAX_EXTENT, true, 0 },
-    { "k", "columns of a and b; a multiple of 16", NULL, 0, MAX_EXTENT, true, 0 },
-    { "recipe", "granularity of the scales", recipes, 0, 0, false, ASSAY_RECIPE_1D2D },
-    { "out", "format of d; 1d1d writes f32", outs, 0, 0, false, ASSAY_BF16 },
-    { "a_format", "format of a", operands, 0, 0, false, ASSAY_E4M3 },
-    { "b_format", "format of b", operands, 0, 0, false, ASSAY_E4M3 },
-    { "c", "1: d accumulates onto c (f32, recipe 1d1d)", NULL, 0, 1, false, 0 },
-    { "a_stride", "elements from row to row of a; 0: k", NULL, 0, MAX_EXTENT, false, 0 },
-    { "b_stride", "elements from row to row of b; 0: k", NULL, 0, MAX_EXTENT, false, 0 },
-    { "d_stride", "elements from row to row of d; 0: n", NULL, 0, MAX_EXTENT, false, 0 },
-    { NULL, NULL, NULL, 0, 0, false, 0 },
+    { .name = "m",
+      .meaning = "rows of a and d",
+      .maximum = MAX_EXTENT,
+      .is_required = true },
+    { .name = "n",
+      .meaning = "rows of b, columns of d; a multiple of 8",
+      .maximum = MAX_EXTENT,
+      .is_required = true },
+    { .name = "k",
+      .meaning = "columns of a and b; a multiple of 16",
+      .maximum = MAX_EXTENT,
+      .is_required = true },
+    { .name = "recipe",
+      .meaning = "granularity of the scales",
+      .choices = recipes,
+      .default_value = ASSAY_RECIPE_1D2D },
+    { .name = "out",
+      .meaning = "format of d; 1d1d writes f32",
+      .choices = assay_fp8_gemm_out_formats,
+      .default_value = ASSAY_BF16 },
+    { .name = "a_format",
+      .meaning = "format of a",
+      .choices = assay_fp8_gemm_operand_formats,
+      .default_value = ASSAY_E4M3 },
+    { .name = "b_format",
+      .meaning = "format of b",
+      .choices = assay_fp8_gemm_operand_formats,
+      .default_value = ASSAY_E4M3 },
+    { .name = "c",
+      .meaning = "1: d accumulates onto c (f32, recipe 1d1d)",
+      .maximum = 1 },
+    { .name = "a_stride",
+      .meaning = "elements from row to row of a; 0: k",
+      .maximum = MAX_EXTENT },
+    { .name = "b_stride",
+      .meaning = "elements from row to row of b; 0: k",
+      .maximum = MAX_EXTENT },
+    { .name = "d_stride",
+      .meaning = "elements from row to row of d; 0: n",
+      .maximum = MAX_EXTENT },
+    { .name = NULL },
 };
 
 /* 0 means dense; otherwise at least the extent and, since upstream's tensor maps demand
@@ -183,23 +209,29 @@ static void model(const void *bound, const void *numerics,
     assay_fp8_gemm_model(&problem->gemm, numerics, tensors, part);
 }
 
-static enum assay_status oracle(const void *bound, const void *numerics,
-                                const struct assay_tensors *tensors, int64_t part,
-                                const struct assay_expected *expected)
+struct assay_fp8_gemm_precision
+assay_fp8_gemm_precision_of(const struct assay_fp8_gemm_numerics *numerics)
 {
-    const struct assay_fp8_gemm_nt_problem *const problem = bound;
-    const struct assay_fp8_gemm_numerics *const given = numerics;
-    const struct assay_dot_add unit = assay_fp8_gemm_unit(given);
-    const struct assay_fp8_gemm_precision precision = {
+    const struct assay_dot_add unit = assay_fp8_gemm_unit(numerics);
+    return (struct assay_fp8_gemm_precision){
         .terms = unit.terms,
         .groups = unit.groups,
         .adds_accumulator_last = unit.adds_accumulator_last,
         .align_bits = unit.align_bits,
         .result_bits = unit.result_bits,
-        .chain_k = given->promote_k,
-        .is_scaled_at_end = given->scale_form == ASSAY_SCALE_AT_END,
-        .rounds_toward_zero = given->out_rounding == ASSAY_OUT_TOWARD_ZERO,
+        .chain_k = numerics->promote_k,
+        .is_scaled_at_end = numerics->scale_form == ASSAY_SCALE_AT_END,
+        .rounds_toward_zero = numerics->out_rounding == ASSAY_OUT_TOWARD_ZERO,
     };
+}
+
+static enum assay_status oracle(const void *bound, const void *numerics,
+                                const struct assay_tensors *tensors, int64_t part,
+                                const struct assay_expected *expected)
+{
+    const struct assay_fp8_gemm_nt_problem *const problem = bound;
+    const struct assay_fp8_gemm_precision precision =
+        assay_fp8_gemm_precision_of(numerics);
     return assay_fp8_gemm_expect(&problem->gemm, &precision, tensors, part,
                                  &expected[tensors->count - 1]);
 }

@@ -5,6 +5,8 @@
 #define ASSAY_VERIFY_OPERATION_FP8_GEMM_NT_H
 
 #include "ref/fp8_gemm_problem.h"
+#include "ref/kernel/fp8_gemm.h"
+#include "verify/operation/fp8_gemm_nt/fp8_gemm_nt_bound.h"
 #include "verify/operation/operation.h"
 
 enum assay_fp8_gemm_recipe {
@@ -31,7 +33,27 @@ enum assay_status assay_fp8_gemm_nt_check_numerics(const void *problem,
                                                    struct assay_message *);
 bool assay_fp8_gemm_nt_is_measured(const void *numerics);
 
-/* fp8_gemm_nt_data.c */
+/* What all FP8 GEMMs with block scales have in common. */
+extern const struct assay_fp8_gemm_numerics assay_fp8_gemm_block_stored;
+extern const struct assay_fp8_gemm_numerics assay_fp8_gemm_block_reduced;
+enum assay_status assay_fp8_gemm_check_block_numerics(const void *numerics,
+                                                      int64_t gran_k,
+                                                      struct assay_message *);
+extern const struct assay_choice assay_fp8_gemm_operand_formats[];
+extern const struct assay_choice assay_fp8_gemm_out_formats[];
+struct assay_fp8_gemm_precision
+assay_fp8_gemm_precision_of(const struct assay_fp8_gemm_numerics *numerics);
+
+/* fp8_gemm_nt_data.c; @first_key numbers the first of the tensor's rows among all rows of
+ * that name, so that groups can be told apart. Any strides. */
+void assay_fp8_gemm_fill_operand(const struct assay_tensor *tensor,
+                                 enum assay_data_kind kind, uint64_t seed,
+                                 int64_t first_key);
+void assay_fp8_gemm_fill_scale(const struct assay_tensor *tensor,
+                               enum assay_data_kind kind, uint64_t seed,
+                               int64_t first_key);
+void assay_fp8_gemm_fill_c(const struct assay_tensor *tensor, enum assay_data_kind kind,
+                           uint64_t seed, int64_t first_key);
 void assay_fp8_gemm_nt_fill(const void *problem, enum assay_data_kind kind, uint64_t seed,
                             const struct assay_tensors *tensors);
 

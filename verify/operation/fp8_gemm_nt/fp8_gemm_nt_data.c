@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Inputs of fp8_gemm_nt for every kind of data: one stream a logical row, and the same
- * number of draws for every element, so that a smaller case keeps the values it shares. */
+ * number of draws for every element: a smaller case keeps the values it shares. */
 #include "ref/format/minifloat.h"
 #include "verify/operation/fp8_gemm_nt/fp8_gemm_nt.h"
 
@@ -15,6 +15,7 @@ struct row { /* one row of an operand under construction */
     bool is_b;
     int64_t row, columns;
     uint8_t *codes;
+    int64_t stride; /* from column to column */
 };
 
 static uint8_t encoded(const struct row *row, double value)
@@ -25,19 +26,22 @@ static uint8_t encoded(const struct row *row, double value)
 static void fill_normal(const struct row *row)
 {
     for (int64_t k = 0; k < row->columns; k++)
-        row->codes[k] = encoded(row, TYPICAL * assay_stream_normal(row->stream));
+        row->codes[k * row->stride] =
+            encoded(row, TYPICAL * assay_stream_normal(row->stream));
 }
 
 static void fill_uniform(const struct row *row)
 {
     for (int64_t k = 0; k < row->columns; k++)
-        row->codes[k] = encoded(row, LARGEST * (2 * assay_stream_unit(row->stream) - 1));
+        row->codes[k * row->stride] =
+            encoded(row, LARGEST * (2 * assay_stream_unit(row->stream) - 1));
 }
 
 static void fill_positive(const struct row *row)
 {
     for (int64_t k = 0; k < row->columns; k++)
-        row->codes[k] = encoded(row, LARGEST * assay_stream_unit(row->stream));
+        row->codes[k * row->stride] =
+            encoded(row, LARGEST * assay_stream_unit(row->stream));
 }
 
 /* Every finite code alike: NaN and infinity codes lose the lowest bit of the exponent. */
@@ -47,7 +51,7 @@ static void fill_wide(const struct row *row)
         const uint8_t code = (uint8_t)(assay_stream_next(row->stream) >> 24);
         const struct assay_unpacked value = assay_minifloat_unpack(row->format, code);
         const bool is_finite = value.kind == ASSAY_ZERO || value.kind == ASSAY_FINITE;
-        row->codes[k] =
+        row->codes[k * row->stride] =
             is_finite ? code : (uint8_t)(code & ~(1u << row->format->mantissa_bits));
     }
 }
@@ -57,7 +61,7 @@ static void fill_outlier(const struct row *row)
     for (int64_t k = 0; k < row->columns; k++) {
         const bool is_huge = assay_stream_next(row->stream) < UINT32_MAX / 64;
         const double value = assay_stream_normal(row->stream);
-        row->codes[k] = encoded(row, (is_huge ? TYPICAL : 1) * value);
+        row->codes[k * row->stride] = encoded(row, (is_huge ? TYPICAL : 1) * value);
     }
 }
 
@@ -68,9 +72,10 @@ static void fill_cancel(const struct row *row)
     for (int64_t k = 0; k < row->columns; k += 2) {
         const bool is_kept = assay_stream_next(row->stream) < UINT32_MAX / 8 || k == 0;
         const double value = TYPICAL * assay_stream_normal(row->stream);
-        row->codes[k] = encoded(row, value);
+        row->codes[k * row->stride] = encoded(row, value);
         if (k + 1 < row->columns)
-            row->codes[k + 1] = encoded(row, row->is_b || is_kept ? value : -value);
+            row->codes[(k + 1) * row->stride] =
+                encoded(row, row->is_b || is_kept ? value : -value);
     }
 }
 
@@ -79,7 +84,8 @@ static void fill_subnormal(const struct row *row)
     const uint32_t mantissas = 1u << row->format->mantissa_bits;
     for (int64_t k = 0; k < row->columns; k++) {
         const uint32_t draw = assay_stream_next(row->stream);
-        row->codes[k] = (uint8_t)((draw >> 31) << 7 | ((draw >> 8) & (mantissas - 1)));
+        row->codes[k * row->stride] =
+            (uint8_t)((draw >> 31) << 7 | ((draw >> 8) & (mantissas - 1)));
     }
 }
 
@@ -93,11 +99,11 @@ static void fill_special(const struct row *row)
     const uint32_t place = assay_stream_next(row->stream);
     fill_normal(row);
     if (row->row == 0 || chance >= UINT32_MAX / 8 || place % 64 >= row->columns) return;
-    row->codes[place % 64] = specials[place >> 30];
+    row->codes[place % 64 * row->stride] = specials[place >> 30];
 }
 
-/* Columns 0 and 1 give an odd or even integer in [144, 255] plus one half, a tie for the 8
- * bits of bf16; the other columns cancel in pairs. Every sum is exact on the way. */
+/* Columns 0 and 1 give an odd or even integer in [144, 255] plus one half, a tie for the
+ * 8 bits of bf16; the other columns cancel in pairs. Every sum is exact on the way. */
 static void fill_ties(const struct row *row)
 {
     for (int64_t k = 0; k < row->columns; k += 2) {
@@ -108,8 +114,9 @@ static void fill_ties(const struct row *row)
             first = draw >> 29 & 1 ? 12 : 14;
             second = row->is_b ? 0.5 : draw >> 28 & 1 ? 1 : 3;
         }
-        row->codes[k] = encoded(row, first);
-        if (k + 1 < row->columns) row->codes[k + 1] = encoded(row, second);
+        row->codes[k * row->stride] = encoded(row, first);
+        if (k + 1 < row->columns)
+            row->codes[(k + 1) * row->stride] = encoded(row, second);
     }
 }
 
@@ -122,7 +129,8 @@ static void fill_exact(const struct row *row)
     double sign[2] = { 0 };
     for (int64_t k = 0; k < row->columns; k++) {
         if (row->is_b) {
-            row->codes[k] = encoded(row, assay_stream_next(row->stream) >> 31 ? -1 : 1);
+            row->codes[k * row->stride] =
+                encoded(row, assay_stream_next(row->stream) >> 31 ? -1 : 1);
             continue;
         }
         if (k % BLOCK == 0)
@@ -133,7 +141,7 @@ static void fill_exact(const struct row *row)
                 sign[half] = draw >> 31 ? -1 : 1;
             }
         const int half = k % BLOCK >= BLOCK / 2;
-        row->codes[k] = encoded(row, k == place[half] ? sign[half] : 0);
+        row->codes[k * row->stride] = encoded(row, k == place[half] ? sign[half] : 0);
     }
 }
 
@@ -145,12 +153,15 @@ static void (*const fill_operand_row[ASSAY_DATA_KIND_COUNT])(const struct row *)
     [ASSAY_DATA_POSITIVE] = fill_positive, [ASSAY_DATA_EXACT] = fill_exact,
 };
 
-static void fill_operand(const struct assay_tensor *tensor, enum assay_data_kind kind,
-                         uint64_t seed)
+void assay_fp8_gemm_fill_operand(const struct assay_tensor *tensor,
+                                 enum assay_data_kind kind, uint64_t seed,
+                                 int64_t first_key)
 {
+    assert(kind < ASSAY_DATA_KIND_COUNT && fill_operand_row[kind]);
     for (int64_t i = 0; i < tensor->shape[0]; i++) {
         struct assay_stream stream;
-        assay_stream_open(&stream, seed, tensor->name, assay_data_kinds[kind].name, i);
+        assay_stream_open(&stream, seed, tensor->name, assay_data_kinds[kind].name,
+                          first_key + i);
         const struct row row = {
             .stream = &stream,
             .format = assay_minifloat(tensor->format),
@@ -158,6 +169,7 @@ static void fill_operand(const struct assay_tensor *tensor, enum assay_data_kind
             .row = i,
             .columns = tensor->shape[1],
             .codes = (uint8_t *)tensor->data + i * tensor->stride[0],
+            .stride = tensor->stride[1],
         };
         fill_operand_row[kind](&row);
     }
@@ -197,12 +209,14 @@ static uint32_t special_scale(uint32_t draw)
 }
 
 /* Powers of two, one a row, where sums must stay exact; otherwise any f32 mantissa. */
-static void fill_scale(const struct assay_tensor *tensor, enum assay_data_kind kind,
-                       uint64_t seed)
+void assay_fp8_gemm_fill_scale(const struct assay_tensor *tensor,
+                               enum assay_data_kind kind, uint64_t seed,
+                               int64_t first_key)
 {
     for (int64_t i = 0; i < tensor->shape[0]; i++) {
         struct assay_stream stream;
-        assay_stream_open(&stream, seed, tensor->name, assay_data_kinds[kind].name, i);
+        assay_stream_open(&stream, seed, tensor->name, assay_data_kinds[kind].name,
+                          first_key + i);
         const bool is_exact = kind == ASSAY_DATA_EXACT || kind == ASSAY_DATA_TIES;
         const uint32_t chance = assay_stream_next(&stream);
         const uint32_t choice = assay_stream_next(&stream);
@@ -211,8 +225,9 @@ static void fill_scale(const struct assay_tensor *tensor, enum assay_data_kind k
         uint32_t *const row = (uint32_t *)tensor->data + i * tensor->stride[0];
         for (int64_t block = 0; block < tensor->shape[1]; block++) {
             const uint32_t drawn = draw_scale(&stream, kind);
-            row[block] = is_exact ? scale_bits(-4 + (int)(choice % 5), 0) : drawn;
-            if (is_odd && block == choice >> 30) row[block] = special_scale(choice);
+            uint32_t *const scale = &row[block * tensor->stride[1]];
+            *scale = is_exact ? scale_bits(-4 + (int)(choice % 5), 0) : drawn;
+            if (is_odd && block == choice >> 30) *scale = special_scale(choice);
         }
     }
 }
@@ -244,12 +259,13 @@ static uint32_t draw_c(struct assay_stream *stream, enum assay_data_kind kind)
                                   ASSAY_OVERFLOW_SPECIAL);
 }
 
-static void fill_c(const struct assay_tensor *tensor, enum assay_data_kind kind,
-                   uint64_t seed)
+void assay_fp8_gemm_fill_c(const struct assay_tensor *tensor, enum assay_data_kind kind,
+                           uint64_t seed, int64_t first_key)
 {
     for (int64_t i = 0; i < tensor->shape[0]; i++) {
         struct assay_stream stream;
-        assay_stream_open(&stream, seed, tensor->name, assay_data_kinds[kind].name, i);
+        assay_stream_open(&stream, seed, tensor->name, assay_data_kinds[kind].name,
+                          first_key + i);
         uint32_t *const row = (uint32_t *)tensor->data + i * tensor->stride[0];
         for (int64_t j = 0; j < tensor->shape[1]; j++)
             row[j] = draw_c(&stream, kind);
@@ -260,15 +276,14 @@ void assay_fp8_gemm_nt_fill(const void *problem, enum assay_data_kind kind, uint
                             const struct assay_tensors *tensors)
 {
     (void)problem;
-    assert(kind < ASSAY_DATA_KIND_COUNT && fill_operand_row[kind]);
     for (int i = 0; i < tensors->count; i++) {
         const struct assay_tensor *const tensor = &tensors->item[i];
         if (tensor->is_output) continue;
         if (tensor->format != ASSAY_F32)
-            fill_operand(tensor, kind, seed);
+            assay_fp8_gemm_fill_operand(tensor, kind, seed, 0);
         else if (strcmp(tensor->name, "c") == 0)
-            fill_c(tensor, kind, seed);
+            assay_fp8_gemm_fill_c(tensor, kind, seed, 0);
         else
-            fill_scale(tensor, kind, seed);
+            assay_fp8_gemm_fill_scale(tensor, kind, seed, 0);
     }
 }

@@ -5,14 +5,14 @@
 
 #include <stddef.h>
 
-static const struct assay_fp8_gemm_numerics block_stored = {
+const struct assay_fp8_gemm_numerics assay_fp8_gemm_block_stored = {
     .promote_k = 128,
     .scale_form = ASSAY_SCALE_PRODUCT_FIRST,
     .promotion = ASSAY_PROMOTION_FUSED,
     .epilogue = ASSAY_EPILOGUE_STORE,
     .stage = { assay_fp8_gemm_chain, assay_fp8_gemm_promote, assay_fp8_gemm_finish },
 };
-static const struct assay_fp8_gemm_numerics block_reduced = {
+const struct assay_fp8_gemm_numerics assay_fp8_gemm_block_reduced = {
     .promote_k = 128,
     .scale_form = ASSAY_SCALE_PRODUCT_FIRST,
     .promotion = ASSAY_PROMOTION_FUSED,
@@ -34,14 +34,15 @@ static const struct assay_fp8_gemm_numerics tensor_fast = {
 
 const struct assay_named_numerics assay_fp8_gemm_nt_numerics[] = {
     { "deepgemm-1d2d", "DeepGEMM sm_90 1D2D: chains of 128, fused promotion, stored",
-      &block_stored },
+      &assay_fp8_gemm_block_stored },
     { "deepgemm-1d1d", "DeepGEMM sm_90 1D1D: the same, then reduced onto d in f32",
-      &block_reduced },
+      &assay_fp8_gemm_block_reduced },
     { "cublaslt-promoted", "cuBLASLt, fast accumulation off: chains of 128, plain adds",
       &tensor_promoted },
     { "cublaslt-fast", "cuBLASLt, fast accumulation: one chain over all of K",
       &tensor_fast },
-    { "cublaslt-block", "cuBLASLt, block scales: as deepgemm-1d2d", &block_stored },
+    { "cublaslt-block", "cuBLASLt, block scales: as deepgemm-1d2d",
+      &assay_fp8_gemm_block_stored },
     { NULL, NULL, NULL },
 };
 
@@ -122,23 +123,32 @@ const struct assay_knob assay_fp8_gemm_nt_knobs[] = {
     { NULL, NULL, 0, NULL, 0, 0 },
 };
 
+enum assay_status assay_fp8_gemm_check_block_numerics(const void *numerics,
+                                                      int64_t gran_k,
+                                                      struct assay_message *message)
+{
+    const struct assay_fp8_gemm_numerics *const given = numerics;
+    if (given->scale_form == ASSAY_SCALE_AT_END)
+        return assay_fail(message, ASSAY_REFUSED,
+                          "scale_form=at-end needs one scale for each whole operand; "
+                          "use recipe=tensor or another scale form");
+    if (given->promote_k == 0 || given->promote_k > gran_k)
+        return assay_fail(message, ASSAY_REFUSED,
+                          "scales change every %d of K, so promote_k must be 32, 64 or "
+                          "128 with block scales",
+                          (int)gran_k);
+    return ASSAY_RAN;
+}
+
 enum assay_status assay_fp8_gemm_nt_check_numerics(const void *problem,
                                                    const void *numerics,
                                                    struct assay_message *message)
 {
     const struct assay_fp8_gemm_nt_problem *const gemm = problem;
-    const struct assay_fp8_gemm_numerics *const given = numerics;
-    if (gemm->recipe == ASSAY_RECIPE_TENSOR) return ASSAY_RAN;
-    if (given->scale_form == ASSAY_SCALE_AT_END)
-        return assay_fail(message, ASSAY_REFUSED,
-                          "scale_form=at-end needs one scale for each whole operand; "
-                          "use recipe=tensor or another scale form");
-    if (given->promote_k == 0 || given->promote_k > gemm->gemm.gran_k)
-        return assay_fail(message, ASSAY_REFUSED,
-                          "scales change every %d of K, so promote_k must be 32, 64 or "
-                          "128 with recipe 1d2d or 1d1d",
-                          (int)gemm->gemm.gran_k);
-    return ASSAY_RAN;
+    return gemm->recipe == ASSAY_RECIPE_TENSOR
+               ? ASSAY_RAN
+               : assay_fp8_gemm_check_block_numerics(numerics, gemm->gemm.gran_k,
+                                                     message);
 }
 
 bool assay_fp8_gemm_nt_is_measured(const void *numerics)

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+#include "verify/command/timing.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <time.h>
+
+static double now_seconds(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
+static int by_size(const void *left, const void *right)
+{
+    const double a = *(const double *)left, b = *(const double *)right;
+    return (a > b) - (a < b);
+}
+
+enum assay_status assay_median_seconds(const struct assay_timing *timing,
+                                       enum assay_status (*work)(void *context),
+                                       void *context, double *seconds)
+{
+    double sample[ASSAY_MAX_REPEATS];
+    const int count = timing->repeats;
+
+    assert(count >= 1 && count <= ASSAY_MAX_REPEATS);
+    for (int i = -timing->warm_ups; i < count; i++) {
+        const double start = now_seconds();
+        const enum assay_status status = work(context);
+        if (status != ASSAY_RAN) return status;
+        if (i >= 0) sample[i] = now_seconds() - start;
+    }
+    qsort(sample, (size_t)count, sizeof *sample, by_size);
+    const double median = (sample[(count - 1) / 2] + sample[count / 2]) / 2;
+    /* The clock's resolution: a rate stays finite. */
+    *seconds = median > 1e-9 ? median : 1e-9;
+    return ASSAY_RAN;
+}
