@@ -176,11 +176,42 @@ def import_deepgemm_dense(stem, groups):
             deepgemm_1d1d(p, m, n, k, 'd1_f32')])
 
 
+def integers(array, *shape):
+    """An i32 tensor and its values."""
+    tensor = stored(array, shape, ['<i4'], 'I32')
+    return tensor, struct.unpack(f'<{prod(shape)}i', tensor.data)
+
+
+def contiguous_case(p):
+    (m, k), (groups, n, _) = p['a'].shape, p['b'].shape
+    m_indices, labels = integers(p['m_indices'], m)
+    sizes_text = ','.join(str(labels.count(group)) for group in range(groups))
+    return Case(f'm_grouped_fp8_gemm_nt_contiguous group_m={sizes_text} n={n} k={k} '
+                'data=recorded seed=0', {
+                    'a': e4m3(p['a'], m, k), 'sfa': f32(p['sfa'], m, blocks(k)),
+                    'b': e4m3(p['b'], groups, n, k),
+                    'sfb': f32(p['sfb'], groups, blocks(n), blocks(k)),
+                    'm_indices': m_indices, 'd': bf16(p['d'], m, n)})
+
+
+def import_deepgemm_masked(stem, groups_by_prefix):
+    for prefix, p in groups_by_prefix.items():
+        (groups, m_max, k), n = p['a'].shape, p['b'].shape[1]
+        masked_m, mask = integers(p['masked_m'], groups)
+        line = (f'm_grouped_fp8_gemm_nt_masked groups={groups} m_max={m_max} n={n} k={k} '
+                f'masked_m={",".join(map(str, mask))} data=recorded seed=0')
+        yield Recording(f'{stem}_{prefix}', DEEPGEMM, [Case(line, {
+            'a': e4m3(p['a'], groups, m_max, k),
+            'sfa': f32(p['sfa'], groups, m_max, blocks(k)),
+            'b': e4m3(p['b'], groups, n, k),
+            'sfb': f32(p['sfb'], groups, blocks(n), blocks(k)),
+            'masked_m': masked_m, 'd': bf16(p['d'], groups, m_max, n)})])
+
+
 def import_deepgemm_many(stem, groups):
     for prefix, p in groups.items():
         if 'm_indices' in p:
-            print(f'{stem}: {prefix}_* is m_grouped_fp8_gemm_nt_contiguous, an operation '
-                  'that arrives later: left out', file=sys.stderr)
+            yield Recording(f'{stem}_{prefix}', DEEPGEMM, [contiguous_case(p)])
             continue
         m, n, k = sizes(p['a'], p['b'])
         cases = [deepgemm_1d2d(p, m, n, k, 'd')]
@@ -224,7 +255,8 @@ class Layout(NamedTuple):
 
 # The first row of which the file has a group wins.
 LAYOUTS = [
-    Layout('m_grouped_fp8_gemm_nt_masked', {'a', 'b', 'masked_m', 'd'}, None),
+    Layout('m_grouped_fp8_gemm_nt_masked', {'a', 'sfa', 'b', 'sfb', 'masked_m', 'd'},
+           import_deepgemm_masked),
     Layout('fp8_gemm_nt', {'a', 'sfa', 'b', 'sfb', 'd_bf16', 'd_f32', 'b1', 'sfb1',
                            'd1_f32'}, import_deepgemm_dense),
     Layout('fp8_gemm_nt', {'a', 'sfa', 'b', 'sfb', 'd'}, import_deepgemm_many),

@@ -42,7 +42,8 @@ static void decode_step(const struct assay_dot_add *unit,
         struct assay_operand *const to = operands + row * unit->terms;
         for (int term = 0; term < unit->terms; term++)
             to[term] = k0 + term < k_end
-                           ? assay_operand_decode(unit, tensor->format, from[k0 + term])
+                           ? assay_operand_decode(unit, tensor->format,
+                                                  from[(k0 + term) * tensor->stride[1]])
                            : zero;
     }
 }

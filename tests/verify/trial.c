@@ -9,7 +9,9 @@
 #include <math.h>
 #include <string.h>
 
-static const char line[] = "fp8_gemm_nt m=70 n=72 k=160 out=f32 seed=5";
+static const char dense[] = "fp8_gemm_nt m=70 n=72 k=160 out=f32 seed=5";
+static const char masked[] = "m_grouped_fp8_gemm_nt_masked groups=2 m_max=256 n=8 k=160 "
+                             "masked_m=3,0 out=f32 seed=5";
 
 static struct assay_case parsed(const char *text)
 {
@@ -61,8 +63,9 @@ static enum assay_status run(void *state, const struct assay_run_call *call,
     return status;
 }
 
-static struct assay_result result_of_vandal(void (*how)(const struct assay_tensor *d),
-                                            bool is_claiming)
+static struct assay_result result_of_vandal_on(const char *line,
+                                               void (*how)(const struct assay_tensor *d),
+                                               bool is_claiming)
 {
     const struct assay_backend vandal = { .scheme = "vandal",
                                           .claim = claim,
@@ -74,6 +77,12 @@ static struct assay_result result_of_vandal(void (*how)(const struct assay_tenso
     claims_numerics = is_claiming;
     assay_trial_run(&plan, &the_case, NULL, 0, &result);
     return result;
+}
+
+static struct assay_result result_of_vandal(void (*how)(const struct assay_tensor *d),
+                                            bool is_claiming)
+{
+    return result_of_vandal_on(dense, how, is_claiming);
 }
 
 static void do_nothing(const struct assay_tensor *d)
@@ -157,6 +166,33 @@ START_TEST(unwritten_outputs_are_outside)
 }
 END_TEST
 
+/* Elements 24 to 1023 of the masked case may hold anything, those from 1024 must not have
+ * been touched. */
+static int64_t touched;
+
+static void touch_one(const struct assay_tensor *d)
+{
+    assay_tensor_set_bits(d, touched, 0x12345678);
+}
+
+START_TEST(rows_that_must_stay_untouched_are_watched)
+{
+    static const struct {
+        int64_t element, differ;
+    } rows[] = {
+        { 23, 1 }, { 24, 0 }, { 1023, 0 }, { 1024, 1 }, { 2048, 1 }, { 4095, 1 }
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        touched = rows[i].element;
+        struct assay_result result = result_of_vandal_on(masked, touch_one, true);
+        ck_assert_int_eq(result.output[0].differ, rows[i].differ);
+        ck_assert_int_eq(result.output[0].defined, 24);
+        ck_assert(result.has_passed == !rows[i].differ);
+        assay_result_close(&result);
+    }
+}
+END_TEST
+
 START_TEST(writing_outside_the_tensors_is_a_crash)
 {
     struct assay_result result = result_of_vandal(write_behind_the_end, true);
@@ -180,7 +216,7 @@ START_TEST(a_model_outside_the_bound_is_a_contradiction)
 {
     struct assay_operation wrong = *assay_operation_find("fp8_gemm_nt");
     wrong.model = wrong_model;
-    struct assay_case the_case = parsed(line);
+    struct assay_case the_case = parsed(dense);
     the_case.operation = &wrong;
     static const char *const candidates[] = { "model", "oracle" };
     for (int i = 0; i < 2; i++) {
@@ -198,7 +234,7 @@ START_TEST(without_references_nothing_is_judged)
 {
     struct assay_trial_plan plan = plan_for(backend_called("model"));
     plan.uses_model = plan.uses_oracle = false;
-    const struct assay_case the_case = parsed(line);
+    const struct assay_case the_case = parsed(dense);
     struct assay_result result;
     assay_trial_run(&plan, &the_case, NULL, 0, &result);
     ck_assert_int_eq(result.verdict, ASSAY_NOT_JUDGED);
@@ -214,6 +250,7 @@ int main(void)
         one_low_bit_is_found_and_passes_only_without_a_claim,
         nan_and_infinity_in_the_wrong_place_are_outside,
         unwritten_outputs_are_outside,
+        rows_that_must_stay_untouched_are_watched,
         writing_outside_the_tensors_is_a_crash,
         a_model_outside_the_bound_is_a_contradiction,
         without_references_nothing_is_judged,

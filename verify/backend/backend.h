@@ -22,6 +22,7 @@ struct assay_backend_claim {
 struct assay_backend {
     const char *scheme, *argument, *summary; /* "model", "NUMERICS[,knob=value]" */
     bool is_trusted;                         /* may share the reference's process */
+    bool is_recording;                       /* outputs did not begin as our poison */
     bool is_model; /* judged by the case's numerics, not by what it claims itself */
     enum assay_status (*open)(const char *argument, void **state, struct assay_message *);
     enum assay_status (*claim)(void *state, const struct assay_run_call *,

@@ -3,6 +3,7 @@
  * output format. */
 #include "ref/format/minifloat.h"
 #include "verify/backend/backend.h"
+#include "verify/operation/definedness.h"
 #include "verify/operation/expectation.h"
 #include "verify/operation/numerics.h"
 #include "verify/operation/parts.h"
@@ -15,6 +16,7 @@ struct oracle_run {
     const struct assay_operation *operation;
     const void *problem, *numerics;
     const struct assay_tensors *tensors;
+    uint8_t *map[ASSAY_MAX_TENSORS];
 };
 
 static enum assay_status open_oracle(const char *argument, void **state,
@@ -37,15 +39,21 @@ static enum assay_status claim(void *state, const struct assay_run_call *call,
     return ASSAY_RAN;
 }
 
+/* Integers have no codec: their value is what they are. */
+static uint32_t encoded(const struct assay_minifloat *format, double value)
+{
+    return format ? assay_minifloat_encode(format, value, ASSAY_OVERFLOW_SPECIAL)
+                  : (uint32_t)value;
+}
+
 static void store(const struct assay_tensor *tensor, const struct assay_region *region,
-                  const double *value)
+                  const double *value, const uint8_t *map)
 {
     const struct assay_minifloat *const format = assay_minifloat(tensor->format);
     for (struct assay_region_walk at = assay_region_begin(tensor, region);
          at.index < at.count; assay_region_next(&at))
-        assay_tensor_set_bits(
-            tensor, at.element,
-            assay_minifloat_encode(format, value[at.index], ASSAY_OVERFLOW_SPECIAL));
+        if (assay_definedness_at(map, at.element) == ASSAY_DEFINED)
+            assay_tensor_set_bits(tensor, at.element, encoded(format, value[at.index]));
 }
 
 static enum assay_status oracle_part(void *context, int64_t part)
@@ -58,7 +66,7 @@ static enum assay_status oracle_part(void *context, int64_t part)
         for (int i = 0; i < run->tensors->count; i++)
             if (run->tensors->item[i].is_output)
                 store(&run->tensors->item[i], &expectation.region[i],
-                      expectation.expected[i].value);
+                      expectation.expected[i].value, run->map[i]);
     assay_part_expectation_close(&expectation);
     return status;
 }
@@ -72,8 +80,17 @@ static enum assay_status run(void *state, const struct assay_run_call *call,
     enum assay_status status = assay_numerics_parse(
         operation, call->problem, call->the_case->numerics, numerics, message);
     if (status != ASSAY_RAN) return status;
-    struct oracle_run run = { operation, call->problem, numerics, call->tensors };
-    status = assay_for_each_part(operation->parts(call->problem), oracle_part, &run);
+    struct oracle_run run = {
+        operation, call->problem, numerics, call->tensors, { NULL }
+    };
+    for (int i = 0; i < call->tensors->count && status == ASSAY_RAN; i++)
+        if (call->tensors->item[i].is_output)
+            status = assay_definedness_map(operation, call->problem, call->tensors, i,
+                                           &run.map[i]);
+    if (status == ASSAY_RAN)
+        status = assay_for_each_part(operation->parts(call->problem), oracle_part, &run);
+    for (int i = 0; i < ASSAY_MAX_TENSORS; i++)
+        free(run.map[i]);
     return status == ASSAY_RAN
                ? status
                : assay_fail(message, status, "no memory for a part of the oracle");

@@ -104,6 +104,7 @@ const struct assay_backend assay_backend_recorded = {
     .argument = "FILE",
     .summary = "outputs kept from a run on some GPU",
     .is_trusted = true,
+    .is_recording = true,
     .open = open_recorded,
     .claim = claim,
     .run = run,

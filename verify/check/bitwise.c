@@ -20,7 +20,7 @@ static int64_t position(const struct assay_minifloat *format, uint32_t code)
 static uint64_t ulps_between(enum assay_format format, uint32_t a, uint32_t b)
 {
     const struct assay_minifloat *const codec = assay_minifloat(format);
-    if (!codec) return UINT64_MAX;
+    if (!codec) return a > b ? a - b : b - a;
     if (isnan(assay_minifloat_decode(codec, a)) ||
         isnan(assay_minifloat_decode(codec, b)))
         return UINT64_MAX;
@@ -64,7 +64,8 @@ static void compare(const struct assay_trial *trial, int output,
             continue;
         for (int64_t element = first; element < first + columns; element++)
             if (assay_tensor_bits(candidate, element) !=
-                assay_tensor_bits(reference, element))
+                    assay_tensor_bits(reference, element) &&
+                assay_element_is_judged(trial, output, element))
                 note_difference(trial, output, element, result);
     }
 }

@@ -35,6 +35,12 @@ static double error_over_bound(double candidate, double value, double bound)
     return bound > 0 ? fabs(candidate - value) / bound : (double)INFINITY;
 }
 
+/* Integers, which have no codec, count as unsigned. */
+static double value_of(const struct assay_minifloat *format, uint32_t bits)
+{
+    return format ? assay_minifloat_decode(format, bits) : bits;
+}
+
 static void tally_output(const struct bound_run *run, int output,
                          const struct assay_part_expectation *expectation,
                          struct tally *tally)
@@ -46,11 +52,12 @@ static void tally_output(const struct bound_run *run, int output,
     for (struct assay_region_walk at =
              assay_region_begin(candidate, &expectation->region[output]);
          at.index < at.count; assay_region_next(&at)) {
+        if (assay_definedness_at(trial->map[output], at.element) != ASSAY_DEFINED)
+            continue;
         const double value = expectation->expected[output].value[at.index];
         const double bound = expectation->expected[output].bound[at.index];
         const uint32_t bits = assay_tensor_bits(candidate, at.element);
-        const double ratio =
-            error_over_bound(assay_minifloat_decode(format, bits), value, bound);
+        const double ratio = error_over_bound(value_of(format, bits), value, bound);
         tally->unclaimed += isinf(bound) != 0;
         tally->outside += ratio > 1;
         if (ratio > tally->worst_ratio) {
@@ -64,8 +71,7 @@ static void tally_output(const struct bound_run *run, int output,
         tally->model_ratio =
             fmax(tally->model_ratio,
                  model == bits ? ratio
-                               : error_over_bound(assay_minifloat_decode(format, model),
-                                                  value, bound));
+                               : error_over_bound(value_of(format, model), value, bound));
     }
 }
 

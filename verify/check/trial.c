@@ -31,6 +31,7 @@ struct bench {
     struct assay_buffers candidate_buffers, model_buffers;
     struct assay_backend_claim claim;
     struct assay_trial trial;
+    uint8_t *map[ASSAY_MAX_TENSORS];
 };
 
 static double now_seconds(void)
@@ -161,6 +162,22 @@ static enum assay_status judge(struct bench *bench, struct assay_result *result)
     return ASSAY_RAN;
 }
 
+static bool outputs_are_equal(const struct assay_trial *trial,
+                              const struct assay_tensors *reference)
+{
+    for (int i = 0; i < reference->count; i++) {
+        const struct assay_tensor *const tensor = &trial->candidate->item[i];
+        if (!tensor->is_output) continue;
+        const int64_t elements = assay_tensor_elements(tensor);
+        for (int64_t at = 0; at < elements; at++)
+            if (assay_tensor_bits(tensor, at) !=
+                    assay_tensor_bits(&reference->item[i], at) &&
+                assay_element_is_judged(trial, i, at))
+                return false;
+    }
+    return true;
+}
+
 /* Which other named numerics the candidate equals, if it is not the reference. */
 static void explain(struct bench *bench, struct assay_result *result)
 {
@@ -174,7 +191,7 @@ static void explain(struct bench *bench, struct assay_result *result)
             continue;
         const bool is_equal = open_model(operation, bench, row->numerics, &model,
                                          &buffers, &ignored) == ASSAY_RAN &&
-                              assay_outputs_are_equal(&bench->candidate, &model);
+                              outputs_are_equal(&bench->trial, &model);
         assay_buffers_close(&buffers);
         if (!is_equal) continue;
         strcpy(result->explanation, row->name);
@@ -223,9 +240,24 @@ static void describe_outputs(const struct bench *bench, struct assay_result *res
         output->name = tensor->name;
         output->tensor = *tensor;
         output->elements = output->defined = assay_tensor_elements(tensor);
+        for (int64_t at = 0; bench->map[i] && at < output->elements; at++)
+            output->defined -= bench->map[i][at] != ASSAY_DEFINED;
         output->bound_worst_index = -1;
         output->candidate_hash = assay_tensor_hash(tensor);
     }
+}
+
+static bool is_constant(const struct assay_tensor *tensor, const uint8_t *map)
+{
+    const int64_t elements = assay_tensor_elements(tensor);
+    int64_t first = 0;
+    while (first < elements && assay_definedness_at(map, first) != ASSAY_DEFINED)
+        first++;
+    for (int64_t at = first + 1; at < elements; at++)
+        if (assay_definedness_at(map, at) == ASSAY_DEFINED &&
+            assay_tensor_bits(tensor, at) != assay_tensor_bits(tensor, first))
+            return false;
+    return true;
 }
 
 /* Evidence: a constant could not have got the expected outputs right, or the candidate
@@ -241,14 +273,24 @@ static void weigh_evidence(const struct bench *bench, struct assay_result *resul
         const struct assay_tensor *const tensor = &expected->item[i];
         if (!tensor->is_output) continue;
         struct assay_output_result *const output = &result->output[place++];
-        output->is_constant = output->elements > 1;
-        for (int64_t at = 1; at < output->elements && output->is_constant; at++)
-            output->is_constant =
-                assay_tensor_bits(tensor, at) == assay_tensor_bits(tensor, 0);
+        output->is_constant = output->defined > 1 && is_constant(tensor, bench->map[i]);
         result->is_decisive |=
             output->defined > 0 && (!output->is_constant || output->differ > 0 ||
                                     output->outside > 0 || is_by_design);
     }
+}
+
+static enum assay_status map_outputs(const struct assay_operation *operation,
+                                     struct bench *bench)
+{
+    enum assay_status status = ASSAY_RAN;
+    for (int i = 0; i < bench->candidate.count && status == ASSAY_RAN; i++) {
+        if (!bench->candidate.item[i].is_output) continue;
+        status = assay_definedness_map(operation, &bench->problem, &bench->candidate, i,
+                                       &bench->map[i]);
+        bench->trial.map[i] = bench->map[i];
+    }
+    return status;
 }
 
 static enum assay_verdict required(const struct assay_trial *trial,
@@ -289,6 +331,9 @@ static enum assay_status run_case(const struct assay_trial_plan *plan,
         if (status != ASSAY_RAN) return status;
         bench->trial.model = &bench->model;
     }
+    status = map_outputs(operation, bench);
+    if (status != ASSAY_RAN)
+        return assay_fail(&result->message, status, "no memory for a map of the outputs");
     describe_outputs(bench, result);
     status = judge(bench, result);
     if (status != ASSAY_RAN) return status;
@@ -318,23 +363,19 @@ void assay_trial_run(const struct assay_trial_plan *plan,
             ? run_case(plan, bench, the_case, recording, index, result)
             : assay_fail(&result->message, ASSAY_OUT_OF_MEMORY, "no memory for a case");
     if (bench) {
+        for (int i = 0; i < ASSAY_MAX_TENSORS; i++)
+            free(bench->map[i]);
         assay_buffers_close(&bench->model_buffers);
         assay_buffers_close(&bench->candidate_buffers);
     }
     free(bench);
 }
 
-bool assay_outputs_are_equal(const struct assay_tensors *candidate,
-                             const struct assay_tensors *reference)
+bool assay_element_is_judged(const struct assay_trial *trial, int output, int64_t element)
 {
-    for (int i = 0; i < candidate->count; i++) {
-        const struct assay_tensor *const tensor = &candidate->item[i];
-        if (!tensor->is_output) continue;
-        const int64_t elements = assay_tensor_elements(tensor);
-        for (int64_t at = 0; at < elements; at++)
-            if (assay_tensor_bits(tensor, at) !=
-                assay_tensor_bits(&reference->item[i], at))
-                return false;
+    switch (assay_definedness_at(trial->map[output], element)) {
+    case ASSAY_DEFINED: return true;
+    case ASSAY_UNTOUCHED: return !trial->plan->candidate->is_recording;
+    default: return false;
     }
-    return true;
 }

@@ -7,6 +7,7 @@
 #include "verify/check/result.h"
 #include "verify/data/buffers.h"
 #include "verify/data/recording.h"
+#include "verify/operation/definedness.h"
 
 struct assay_trial_plan { /* the same for all cases of a run */
     const struct assay_backend *candidate;
@@ -24,8 +25,9 @@ struct assay_trial {
     const struct assay_operation *operation;
     const void *problem, *numerics; /* numerics of the reference and of the bound */
     const struct assay_tensors *candidate;
-    const struct assay_tensors *model; /* NULL: nothing to compare bits with */
-    bool candidate_is_model;           /* the candidate is the reference itself */
+    const struct assay_tensors *model;     /* NULL: nothing to compare bits with */
+    bool candidate_is_model;               /* the candidate is the reference itself */
+    const uint8_t *map[ASSAY_MAX_TENSORS]; /* of outputs: see definedness.h */
 };
 
 struct assay_check { /* tables are closed by NULL */
@@ -42,8 +44,9 @@ void assay_trial_run(const struct assay_trial_plan *plan,
                      const struct assay_case *the_case, struct assay_recording *recording,
                      int index, struct assay_result *result);
 
-/* Whether @candidate and @reference hold the same bits in all defined outputs. */
-bool assay_outputs_are_equal(const struct assay_tensors *candidate,
-                             const struct assay_tensors *reference);
+/* Whether an element's bits are to be judged: it is defined, or it had to keep what it
+ * held and the candidate began with our poison. */
+bool assay_element_is_judged(const struct assay_trial *trial, int output,
+                             int64_t element);
 
 #endif
