@@ -13,17 +13,13 @@ left out, with its reason on stderr, and the exit status is 1. Inputs come from
 
   assay record 'fp8_gemm_nt m=64 n=64 k=1024 recipe=tensor out=f32 seed=1' --out DIR
 """
-import argparse
 import ctypes
-import importlib
-import os
-import subprocess
 import sys
-from typing import NamedTuple
 
 sys.dont_write_bytecode = True
-import safetensors_file  # noqa: E402
+import torch_recording  # noqa: E402
 from safetensors_file import FileError  # noqa: E402
+from torch_recording import from_gpu, on_gpu, operand  # noqa: E402
 
 OPERATION = 'fp8_gemm_nt'
 OPERANDS = {'F8_E4M3': 'float8_e4m3fn', 'F8_E5M2': 'float8_e5m2'}
@@ -32,40 +28,8 @@ DEFAULT_OUTPUT = 'bf16'
 FAST = 'cublaslt-fast'
 
 
-class Case(NamedTuple):
-    line: str
-    tensors: dict  # the case's own, by name without its number
-
-    def key(self, name, default=''):
-        """The value of NAME=VALUE in the case line."""
-        fields = dict(word.split('=', 1) for word in self.line.split()[1:] if '=' in word)
-        return fields.get(name, default)
-
-    def is_fast(self):
-        return self.key('as').split(',')[0] == FAST
-
-
-def load_torch():
-    try:
-        torch = importlib.import_module('torch')
-    except ImportError as error:
-        raise FileError(f'PyTorch cannot be imported ({error}); run this with a python3 '
-                        'that has torch for CUDA') from None
-    if not torch.cuda.is_available():
-        raise FileError('PyTorch sees no CUDA GPU; FP8 GEMM needs one of compute '
-                        'capability 8.9 or later')
-    return torch
-
-
-# --- what ran the cases ---------------------------------------------------------------
-
-def driver_version():
-    try:
-        done = subprocess.run(['nvidia-smi', '--query-gpu=driver_version',
-                               '--format=csv,noheader'], check=True, capture_output=True)
-    except (OSError, subprocess.CalledProcessError):
-        return 'unknown'
-    return done.stdout.decode().splitlines()[0].strip()
+def is_fast(case):
+    return case.key('as').split(',')[0] == FAST
 
 
 def loaded_library(name):
@@ -85,45 +49,10 @@ def cublaslt_version():
     return f'{version // 10000}.{version // 100 % 100}.{version % 100}'
 
 
-def device_facts(torch):
+def facts(torch):
     torch.cuda.current_blas_handle()  # loads cuBLASLt, should that not have happened yet
-    return {'gpu': torch.cuda.get_device_name(), 'driver': driver_version(),
-            'cuda': str(torch.version.cuda), 'cublaslt': cublaslt_version(),
-            'kernel': f'cuBLASLt through torch._scaled_mm {torch.__version__}'}
-
-
-# --- cases in and out of a file -------------------------------------------------------
-
-def split_cases(path, metadata, tensors):
-    """The tensors that cases share, and the cases with what is their own."""
-    lines = metadata.get('cases', '').splitlines()
-    if not lines:
-        raise FileError(f'{path}: has no cases; it must be a recorded file')
-    shared = {name: value for name, value in tensors.items() if '/' not in name}
-    cases = []
-    for number, line in enumerate(lines):
-        prefix = f'{number}/'
-        cases.append(Case(line, {name.removeprefix(prefix): value
-                                 for name, value in tensors.items()
-                                 if name.startswith(prefix)}))
-    return shared, cases
-
-
-def join_cases(shared, cases):
-    """All tensors under their names in a file; outputs are never shared."""
-    tensors = {name: value for name, value in shared.items() if name != 'd'}
-    for number, case in enumerate(cases):
-        prefix = f'{number}/' if len(cases) > 1 else ''
-        tensors.update((prefix + name, value) for name, value in case.tensors.items())
-    return tensors
-
-
-def operand(case, shared, name, dtypes, shape):
-    tensor = case.tensors.get(name) or shared.get(name)
-    if tensor is None or tensor.dtype not in dtypes or tensor.shape != shape:
-        raise FileError(f'"{case.line}" needs a tensor {name} of {" or ".join(dtypes)} '
-                        f'{list(shape)}')
-    return tensor
+    kernel = f'cuBLASLt through torch._scaled_mm {torch.__version__}'
+    return {**torch_recording.device_facts(torch, kernel), 'cublaslt': cublaslt_version()}
 
 
 def check_case(case):
@@ -140,14 +69,8 @@ def check_case(case):
         raise FileError(f'"{case.line}" must have out={" or out=".join(OUTPUTS)}')
 
 
-def on_gpu(torch, tensor, dtype):
-    # Bytes travel, so that no conversion touches a NaN.
-    flat = torch.frombuffer(bytearray(tensor.data), dtype=torch.uint8).to('cuda')
-    return flat.view(getattr(torch, dtype)).reshape(tensor.shape)
-
-
 def scaled_mm(torch, case, shared):
-    """Tensor d of the case; RuntimeError or ValueError when PyTorch refuses it."""
+    """Output d of the case; RuntimeError or ValueError when PyTorch refuses it."""
     check_case(case)
     m, n, k = (int(case.key(name)) for name in 'mnk')
     a, b = (operand(case, shared, name, OPERANDS, shape)
@@ -159,57 +82,15 @@ def scaled_mm(torch, case, shared):
                          on_gpu(torch, b, OPERANDS[b.dtype]).t(),
                          scales[0].reshape(()), scales[1].reshape(()),
                          out_dtype=getattr(torch, out_dtype),
-                         use_fast_accum=case.is_fast())
-    data = bytes(d.contiguous().view(torch.uint8).cpu().flatten().tolist())
-    return safetensors_file.tensor(dtype, (m, n), data)
+                         use_fast_accum=is_fast(case))
+    return {'d': from_gpu(torch, d, dtype, (m, n))}
 
 
-def record(torch, facts, path, folder):
-    """Writes one file anew; False when PyTorch refused a case of it."""
-    target = os.path.join(folder, os.path.basename(path))
-    if os.path.realpath(target) == os.path.realpath(path):
-        raise FileError(f'{path} would be overwritten; --out must name another folder')
-    metadata, tensors = safetensors_file.read(path)
-    shared, cases = split_cases(path, metadata, tensors)
-    done = []
-    for case in cases:
-        try:
-            d = scaled_mm(torch, case, shared)
-        except (RuntimeError, ValueError) as error:
-            reason = str(error).splitlines()[0] if str(error) else repr(error)
-            print(f'{path}: left out "{case.line}": {reason}', file=sys.stderr)
-            continue
-        done.append(Case(case.line, {**case.tensors, 'd': d}))
-    if done:
-        fast = ('on' if case.is_fast() else 'off' for case in done)
-        metadata = {**facts, 'cases': '\n'.join(case.line for case in done),
-                    'fast_accumulation': '\n'.join(fast)}
-        safetensors_file.write(target, metadata, join_cases(shared, done))
-        print(f'{target}: {len(done)} cases')
-    return len(done) == len(cases)
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument('files', metavar='FILE', nargs='+')
-    parser.add_argument('--out', metavar='DIR', required=True)
-    arguments = parser.parse_args()
-    try:
-        torch = load_torch()
-        facts = device_facts(torch)
-        print(', '.join(f'{name} {value}' for name, value in facts.items()),
-              file=sys.stderr)
-        os.makedirs(arguments.out, exist_ok=True)
-        complete = [record(torch, facts, path, arguments.out) for path in arguments.files]
-    except OSError as error:
-        print(f'record_scaled_mm.py: {arguments.out}: {error.strerror}', file=sys.stderr)
-        return 2
-    except FileError as error:
-        print(f'record_scaled_mm.py: {error}', file=sys.stderr)
-        return 2
-    return 0 if all(complete) else 1
+def fast_accumulation(cases):
+    return {'fast_accumulation': '\n'.join('on' if is_fast(case) else 'off'
+                                           for case in cases)}
 
 
 if __name__ == '__main__':
-    sys.exit(main())
+    sys.exit(torch_recording.main(torch_recording.Recorder(
+        'record_scaled_mm.py', __doc__, ('d',), facts, scaled_mm, fast_accumulation)))

@@ -14,15 +14,16 @@ class Verdicts(ToolTest):
         status, cases, summary = results('--recorded', CORPUS / 'recorded')
         self.assertEqual(status, 0)
         self.assertEqual({case['verdict'] for case in cases}, {'equal'})
-        count = {'deepgemm': 0, 'cublaslt': 0}
+        count = {'deepgemm': 0, 'cublaslt': 0, 'pytorch': 0}
         for case in cases:
-            kernel = 'cublaslt' if 'cublaslt' in case['source'] else 'deepgemm'
+            kernel = case['source'].rsplit('/', 1)[1].split('_')[0]
             for output in case['outputs']:
                 self.assertEqual(output['differ'], 0)
                 self.assertLessEqual(output['max_error_over_bound'], 1)
                 count[kernel] += output['defined']
         self.assertEqual(count['deepgemm'], 437904 + 134400 + 196160)
         self.assertEqual(count['cublaslt'], 212992 + 394816)
+        self.assertEqual(count['pytorch'], 653032)
         self.assertEqual(summary['elements_equal'], sum(count.values()))
 
     def test_the_model_against_itself_is_only_bounded(self):

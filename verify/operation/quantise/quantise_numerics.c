@@ -11,6 +11,11 @@
 static const struct assay_quantise_numerics divided = { .stage = STAGES };
 static const struct assay_quantise_numerics multiplied = { .reciprocal = 1,
                                                            .stage = STAGES };
+static const struct assay_quantise_numerics pytorch_cuda = {
+    .reciprocal = 1,
+    .overflow = ASSAY_E4M3_OVERFLOW_IS_NAN,
+    .stage = STAGES,
+};
 
 const struct assay_named_numerics assay_quantise_numerics_table[] = {
     { "deepgemm", "DeepGEMM: sf = rn(max(amax, 1e-4) / 448), q = e4m3(x * rn(1 / sf))",
@@ -18,6 +23,9 @@ const struct assay_named_numerics assay_quantise_numerics_table[] = {
     { "deepgemm-reciprocal",
       "the same with rn(amax * rn(1 / 448)), as PyTorch divides by a constant in CUDA",
       &multiplied },
+    { "pytorch-cuda",
+      "DeepGEMM's functions as PyTorch runs them on a GPU: the same, infinities give NaN",
+      &pytorch_cuda },
     { NULL, NULL, NULL },
 };
 
