@@ -4,9 +4,11 @@
 #include "ref/kernel/fp8_gemm.h"
 
 #include "ref/format/minifloat.h"
+#include "ref/unit/dot_tile.h"
 #include "ref/unit/scalar.h"
 
 #include <assert.h>
+#include <string.h>
 
 enum { TILE_M = ASSAY_FP8_GEMM_TILE_M, TILE_N = ASSAY_FP8_GEMM_TILE_N };
 
@@ -48,6 +50,34 @@ static void decode_step(const struct assay_dot_add *unit,
     }
 }
 
+/* Codes of the tile's first row at k0. */
+static const uint8_t *first_code(const struct assay_tensor *tensor, int64_t row,
+                                 int64_t k)
+{
+    return (const uint8_t *)tensor->data + row * tensor->stride[0] +
+           k * tensor->stride[1];
+}
+
+static void fast_chain(struct assay_fp8_gemm_tile *tile)
+{
+    const struct assay_tensor *const a = tile->a, *const b = tile->b;
+    const struct assay_dot_tile job = {
+        .profile = &tile->unit,
+        .format_a = a->format,
+        .format_b = b->format,
+        .rows = (int)tile->range.rows,
+        .columns = (int)tile->range.columns,
+        .k = tile->k_count,
+        .a = first_code(a, tile->range.m0, tile->k0),
+        .b = first_code(b, tile->range.n0, tile->k0),
+        .a_stride = { a->stride[0], a->stride[1] },
+        .b_stride = { b->stride[0], b->stride[1] },
+        .accumulator = tile->accumulator,
+        .accumulator_stride = TILE_N,
+    };
+    assay_dot_tile(&job);
+}
+
 void assay_fp8_gemm_chain(struct assay_fp8_gemm_tile *tile)
 {
     const struct assay_dot_add *const unit = &tile->unit;
@@ -58,6 +88,11 @@ void assay_fp8_gemm_chain(struct assay_fp8_gemm_tile *tile)
 
     for (int i = 0; i < TILE_M * TILE_N; i++)
         tile->accumulator[i] = 0;
+    if (tile->numerics->k_order == ASSAY_K_ASCENDING &&
+        assay_dot_tile_serves(unit, tile->a->format, tile->b->format)) {
+        fast_chain(tile);
+        return;
+    }
     for (int64_t i = 0; i < steps; i++) {
         const bool ascends = tile->numerics->k_order == ASSAY_K_ASCENDING;
         const int64_t k = tile->k0 + (ascends ? i : steps - 1 - i) * unit->terms;
@@ -79,41 +114,51 @@ static float scale_at(const struct assay_tensor *scale, int64_t row, int64_t blo
     return values[row * scale->stride[0] + block * scale->stride[1]];
 }
 
-static float promoted(const struct assay_fp8_gemm_numerics *numerics, float sfa,
-                      float sfb, float block, float final)
+/* One row: what each chain is multiplied with, and the chain as it enters the product. */
+static void scale_row(int scale_form, float sfa, const float *sfb, int64_t columns,
+                      float *block, float *scale)
 {
-    float scale = 1.0f;
-    switch (numerics->scale_form) {
-    case ASSAY_SCALE_PRODUCT_FIRST: scale = assay_f32_multiply(sfa, sfb); break;
-    case ASSAY_SCALE_A_THEN_B:
-        block = assay_f32_multiply(block, sfa);
-        scale = sfb;
-        break;
-    case ASSAY_SCALE_B_THEN_A:
-        block = assay_f32_multiply(block, sfb);
-        scale = sfa;
-        break;
-    default: assert(numerics->scale_form == ASSAY_SCALE_AT_END);
-    }
-    return numerics->promotion == ASSAY_PROMOTION_FUSED
-               ? assay_f32_fma(scale, block, final)
-               : assay_f32_add(final, assay_f32_multiply(scale, block));
+    for (int64_t i = 0; i < columns; i++)
+        switch (scale_form) {
+        case ASSAY_SCALE_PRODUCT_FIRST: scale[i] = assay_f32_multiply(sfa, sfb[i]); break;
+        case ASSAY_SCALE_A_THEN_B:
+            block[i] = assay_f32_multiply(block[i], sfa);
+            scale[i] = sfb[i];
+            break;
+        case ASSAY_SCALE_B_THEN_A:
+            block[i] = assay_f32_multiply(block[i], sfb[i]);
+            scale[i] = sfa;
+            break;
+        default: assert(scale_form == ASSAY_SCALE_AT_END); scale[i] = 1.0f;
+        }
+}
+
+static void promote_row(int promotion, const float *scale, const float *block,
+                        int64_t columns, float *final)
+{
+    if (promotion == ASSAY_PROMOTION_FUSED)
+        for (int64_t i = 0; i < columns; i++)
+            final[i] = assay_f32_fma(scale[i], block[i], final[i]);
+    else
+        for (int64_t i = 0; i < columns; i++)
+            final[i] = assay_f32_add(final[i], assay_f32_multiply(scale[i], block[i]));
 }
 
 void assay_fp8_gemm_promote(struct assay_fp8_gemm_tile *tile)
 {
     const struct assay_fp8_gemm_problem *const problem = tile->problem;
-    const int64_t block = tile->k0 / problem->gran_k;
+    const int64_t k_block = tile->k0 / problem->gran_k, columns = tile->range.columns;
+    float sfb[TILE_N], block[TILE_N], scale[TILE_N];
+    for (int64_t column = 0; column < columns; column++)
+        sfb[column] =
+            scale_at(tile->sfb, (tile->range.n0 + column) / problem->gran_n, k_block);
     for (int64_t row = 0; row < tile->range.rows; row++) {
         const int64_t sfa_row = (tile->range.m0 + row) / problem->gran_m;
-        const float sfa = scale_at(tile->sfa, sfa_row, block);
-        for (int64_t column = 0; column < tile->range.columns; column++) {
-            const int64_t sfb_row = (tile->range.n0 + column) / problem->gran_n;
-            const int64_t i = row * TILE_N + column;
-            tile->final[i] =
-                promoted(tile->numerics, sfa, scale_at(tile->sfb, sfb_row, block),
-                         assay_f32_from_bits(tile->accumulator[i]), tile->final[i]);
-        }
+        memcpy(block, &tile->accumulator[row * TILE_N], (size_t)columns * sizeof(float));
+        scale_row(tile->numerics->scale_form, scale_at(tile->sfa, sfa_row, k_block), sfb,
+                  columns, block, scale);
+        promote_row(tile->numerics->promotion, scale, block, columns,
+                    &tile->final[row * TILE_N]);
     }
 }
 

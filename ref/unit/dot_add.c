@@ -31,6 +31,16 @@ const struct assay_dot_add *assay_dot_add_find(const char *name)
     return NULL;
 }
 
+/* The bits of a stored operand that are its code. */
+static uint32_t code_bits(enum assay_format format, uint32_t stored)
+{
+    switch (format) {
+    case ASSAY_TF32: return stored >> 13;
+    case ASSAY_E2M1: return stored & 0xF;
+    default: return stored;
+    }
+}
+
 static bool accepts(const struct assay_dot_add *profile, enum assay_format format)
 {
     for (int i = 0; i < 3; i++)
@@ -44,7 +54,7 @@ struct assay_operand assay_operand_decode(const struct assay_dot_add *profile,
     assert(accepts(profile, format));
     const struct assay_minifloat *const layout = assay_minifloat(format);
     const struct assay_unpacked value =
-        assay_minifloat_unpack(layout, format == ASSAY_TF32 ? code >> 13 : code);
+        assay_minifloat_unpack(layout, code_bits(format, code));
     const int32_t sign = value.is_negative ? -1 : 1;
     struct assay_operand operand = { 0, ASSAY_OPERAND_NO_ALIGNMENT,
                                      ASSAY_OPERAND_FINITE };

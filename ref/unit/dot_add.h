@@ -51,7 +51,7 @@ enum assay_operand_special {
 enum { ASSAY_OPERAND_FRACTION_BITS = 10, ASSAY_OPERAND_NO_ALIGNMENT = -16384 };
 
 /* @format must be one of the profile's. A tf32 code is the whole f32 word; its low 13
- * bits are ignored. */
+ * bits are ignored, as are the high four of an e2m1 byte. */
 struct assay_operand assay_operand_decode(const struct assay_dot_add *profile,
                                           enum assay_format format, uint32_t code);
 

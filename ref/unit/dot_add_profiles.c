@@ -70,8 +70,8 @@ const struct assay_dot_add assay_dot_adds[] = {
     },
     {
         .name = "blackwell-fp8",
-        .instructions = "tcgen05.mma kind::f8f6f4",
-        .operands = { ASSAY_E4M3, ASSAY_E5M2 },
+        .instructions = "tcgen05.mma kind::f8f6f4, kind::mxf8f6f4",
+        .operands = { ASSAY_E4M3, ASSAY_E5M2, ASSAY_E2M1 },
         .terms = 32,
         .groups = 1,
         .align_bits = 25,

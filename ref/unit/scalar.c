@@ -2,51 +2,13 @@
 /* The GPU's scalar f32 operations on the host's IEEE arithmetic. */
 #include "ref/unit/scalar.h"
 
-#include <math.h>
-#include <string.h>
-
-static const uint32_t canonical_nan = 0x7FFFFFFF;
 static const uint32_t sign_mask = 0x80000000;
 static const uint32_t infinity_bits = 0x7F800000;
 static const float smallest_normal = 0x1p-126f;
 
-float assay_f32_from_bits(uint32_t bits)
-{
-    float value;
-    memcpy(&value, &bits, sizeof(value));
-    return value;
-}
-
-uint32_t assay_f32_bits(float value)
-{
-    uint32_t bits;
-    memcpy(&bits, &value, sizeof(bits));
-    return bits;
-}
-
 static bool is_nan(uint32_t bits)
 {
     return (bits & ~sign_mask) > infinity_bits;
-}
-
-float assay_f32_canonical(float value)
-{
-    return is_nan(assay_f32_bits(value)) ? assay_f32_from_bits(canonical_nan) : value;
-}
-
-float assay_f32_multiply(float a, float b)
-{
-    return assay_f32_canonical(a * b);
-}
-
-float assay_f32_add(float a, float b)
-{
-    return assay_f32_canonical(a + b);
-}
-
-float assay_f32_fma(float a, float b, float c)
-{
-    return assay_f32_canonical(fmaf(a, b, c));
 }
 
 float assay_f32_maximum(float a, float b)

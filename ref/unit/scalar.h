@@ -6,18 +6,46 @@
 #ifndef ASSAY_REF_UNIT_SCALAR_H
 #define ASSAY_REF_UNIT_SCALAR_H
 
+#include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
-float assay_f32_from_bits(uint32_t bits);
-uint32_t assay_f32_bits(float value);
+static inline float assay_f32_from_bits(uint32_t bits)
+{
+    float value;
+    memcpy(&value, &bits, sizeof(value));
+    return value;
+}
+
+static inline uint32_t assay_f32_bits(float value)
+{
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof(bits));
+    return bits;
+}
 
 /* @value, with any NaN replaced by 0x7FFFFFFF. */
-float assay_f32_canonical(float value);
+static inline float assay_f32_canonical(float value)
+{
+    const uint32_t bits = assay_f32_bits(value);
+    return assay_f32_from_bits((bits & 0x7FFFFFFF) > 0x7F800000 ? 0x7FFFFFFF : bits);
+}
 
-float assay_f32_multiply(float a, float b);
-float assay_f32_add(float a, float b);
-float assay_f32_fma(float a, float b, float c);
+static inline float assay_f32_multiply(float a, float b)
+{
+    return assay_f32_canonical(a * b);
+}
+
+static inline float assay_f32_add(float a, float b)
+{
+    return assay_f32_canonical(a + b);
+}
+
+static inline float assay_f32_fma(float a, float b, float c)
+{
+    return assay_f32_canonical(fmaf(a, b, c));
+}
 
 /* max.f32: the non-NaN operand; of two NaNs the first's bits; max(-0, +0) is +0. */
 float assay_f32_maximum(float a, float b);

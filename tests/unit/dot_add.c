@@ -32,9 +32,10 @@ struct layout {
     int bits, mantissa_bits, minimum_exponent;
 };
 static const struct layout layouts[] = {
-    { ASSAY_E4M3, 8, 3, -6 },     { ASSAY_E5M2, 8, 2, -14 },
-    { ASSAY_F16, 16, 10, -14 },   { ASSAY_BF16, 16, 7, -126 },
-    { ASSAY_TF32, 32, 23, -126 }, { ASSAY_FORMAT_NONE, 0, 0, 0 },
+    { ASSAY_E4M3, 8, 3, -6 },       { ASSAY_E5M2, 8, 2, -14 },
+    { ASSAY_F16, 16, 10, -14 },     { ASSAY_BF16, 16, 7, -126 },
+    { ASSAY_TF32, 32, 23, -126 },   { ASSAY_E2M1, 4, 1, 0 },
+    { ASSAY_FORMAT_NONE, 0, 0, 0 },
 };
 
 static const struct layout *layout_of(enum assay_format format)
@@ -50,6 +51,10 @@ static double value_of(enum assay_format format, uint32_t code)
 {
     if (format == ASSAY_BF16) return (double)float_of(code << 16);
     if (format == ASSAY_TF32) return (double)float_of(code & 0xFFFFE000);
+    if (format == ASSAY_E2M1) {
+        static const double magnitudes[] = { 0, 0.5, 1, 1.5, 2, 3, 4, 6 };
+        return code & 8 ? -magnitudes[code & 7] : magnitudes[code & 7];
+    }
     if (format == ASSAY_E5M2) return value_of(ASSAY_F16, code << 8);
     if (format == ASSAY_E4M3) {
         const double sign = code & 0x80 ? -1.0 : 1.0;

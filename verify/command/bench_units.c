@@ -2,7 +2,7 @@
 /* The hardware units' models under the clock, beside OpenBLAS's sgemm of the same run: a
  * ratio says more than seconds of a machine nobody else has. */
 #include "ref/format/minifloat.h"
-#include "ref/unit/dot_add.h"
+#include "ref/unit/dot_tile.h"
 #include "verify/command/bench.h"
 #include "verify/data/stream.h"
 #include "verify/operation/parts.h"
@@ -12,6 +12,7 @@
 #include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { TILE_ROWS = 64, TILE_COLUMNS = 64, TILE_K = 1024, SGEMM_SIZE = 1024 };
 enum { MAX_TILES = 4096 };
@@ -41,7 +42,29 @@ static void slow_tile(const struct tile *tile, uint32_t *d)
         }
 }
 
-static void (*const compute_tile)(const struct tile *tile, uint32_t *d) = slow_tile;
+static void compute_tile(const struct tile *tile, uint32_t *d)
+{
+    if (!assay_dot_tile_serves(tile->profile, tile->a.format, tile->b.format)) {
+        slow_tile(tile, d);
+        return;
+    }
+    memset(d, 0, TILE_ROWS * TILE_COLUMNS * sizeof *d);
+    const struct assay_dot_tile job = {
+        .profile = tile->profile,
+        .format_a = tile->a.format,
+        .format_b = tile->b.format,
+        .rows = TILE_ROWS,
+        .columns = TILE_COLUMNS,
+        .k = TILE_K,
+        .a = tile->a.data,
+        .b = tile->b.data,
+        .a_stride = { TILE_K, 1 },
+        .b_stride = { TILE_K, 1 },
+        .accumulator = d,
+        .accumulator_stride = TILE_COLUMNS,
+    };
+    assay_dot_tile(&job);
+}
 
 static const struct {
     const char *profile;

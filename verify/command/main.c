@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The tool's entry: finds the command and hands over. */
+#include "ref/unit/dot_tile.h"
 #include "ref/unit/scalar.h"
 #include "verify/case/message.h"
 #include "verify/command/command.h"
@@ -8,6 +9,7 @@
 #include <argp.h>
 #include <cblas.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const struct assay_command commands[] = {
@@ -51,6 +53,14 @@ int main(int argc, char **argv)
     /* Parts are already spread over threads. */
     openblas_set_num_threads(1);
     const char *const word = argc > 1 ? argv[1] : "";
+    const char *const instruction_set = getenv("ASSAY_ISA");
+    if (instruction_set && !assay_dot_tile_choose(instruction_set)) {
+        fprintf(stderr,
+                "assay: ASSAY_ISA=%s is not an instruction set of this machine; use "
+                "portable, avx2 or avx512, or leave it unset\n",
+                instruction_set);
+        return ASSAY_EXIT_BAD_INPUT;
+    }
     if (!assay_float_mode_is_sound()) {
         fputs("assay: this process flushes subnormals, contracts or does not round to "
               "nearest; bits can't be trusted\n",
