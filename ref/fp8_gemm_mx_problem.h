@@ -8,10 +8,10 @@
  * 255 is NaN, also where it meets a zero; code 0 is 2^-127.
  *
  * Tensors, by name: a [m, k], b [n, k] (e4m3, e5m2 or e2m1; an e2m1 code is the low four
- * bits of its byte), sfa [words, m], sfb [words, n] (i32: byte g % 4 of word g / 4, lowest
- * first, is the code of K group g; rows align(m, 4) and align(n, 4) apart), d [m, n] (bf16
- * or f32). The problem is a struct assay_fp8_gemm_problem with gran_m = gran_n = 1 and
- * without c. */
+ * bits of its byte), sfa [words, m], sfb [words, n] (i32: byte g % 4 of word g / 4,
+ * lowest first, is the code of K group g; rows align(m, 4) and align(n, 4) apart), d [m,
+ * n] (bf16 or f32). The problem is a struct assay_fp8_gemm_problem with gran_m = gran_n =
+ * 1 and without c. */
 #ifndef ASSAY_REF_FP8_GEMM_MX_PROBLEM_H
 #define ASSAY_REF_FP8_GEMM_MX_PROBLEM_H
 

@@ -21,17 +21,18 @@ enum {
 /* One code. Values are exact, and 0 for codes that are not FINITE. */
 struct assay_fp8_code {
     enum assay_fp8_kind kind;
-    double part[2]; /* their sum is the value: one of them is 0 */
-    double padded;  /* |value|, but at least the smallest normal */
+    float value;
     uint32_t units; /* |value| in the smallest subnormal: 2^-9 (e4m3), 2^-16 (e5m2) */
-    int exponent;   /* floor(log2 |padded|): what dot-add hardware aligns by */
+    int exponent;   /* floor(log2 |value|), but at least that of the smallest normal:
+                     * what dot-add hardware aligns by */
     int lsb;        /* the value is an odd multiple of 2^lsb */
 };
 
-/* Fills the table of e4m3 or e5m2 (asserted) and returns the number of parts in use.
- * e4m3 has one part: multiples of 2^-9 below 2^9, that is 18-bit integers.
- * e5m2 has two, each a 17-bit integer in its own unit: values from 2 on are multiples of
- * 2^-1 below 2^16, the others multiples of 2^-16 below 2. */
-int assay_fp8_codes(enum assay_format format, struct assay_fp8_code table[256]);
+/* Fills the table of e4m3 or e5m2 (asserted). */
+void assay_fp8_codes(enum assay_format format, struct assay_fp8_code table[256]);
+
+/* Exponents of the smallest subnormal and of the smallest normal. */
+int assay_fp8_unit_exponent(enum assay_format format);
+int assay_fp8_smallest_exponent(enum assay_format format);
 
 #endif

@@ -165,8 +165,8 @@ static void load_tile(struct assay_dot_tile_work *work, const struct assay_dot_t
 /* Accumulators that a kernel claims are zero or have an f32 exponent field in a range.
  * FP8: a product's exponent is at least -28, field 99, and what a kernel takes for the
  * exponent of a zero product is at most 79. A sum that is not zero is at least 2^-13 of
- * the largest term, so that a chain never leaves the range downward; upward it would take
- * 2^40 steps. For the others: all that is finite. */
+ * the largest term, so that no chain leaves the range downward; upward none is long
+ * enough. For the others: all that is finite. */
 struct range {
     uint32_t low, span; /* of the bits without the sign, times two */
 };

@@ -291,11 +291,9 @@ OPERATION floats joined_floats(doubles low, doubles high)
 
 enum { ALL_MASKED_TOWARD_ZERO = 0x7F80 };
 
-/* The compiler takes the rounding mode for constant: it must not see both functions as
- * one. */
-static __attribute__((noinline)) void
-run_toward_zero(void (*step)(struct assay_dot_tile_work *),
-                struct assay_dot_tile_work *work)
+/* The compiler takes the rounding mode for constant: steps are functions of their own. */
+static void run_toward_zero(void (*step)(struct assay_dot_tile_work *),
+                            struct assay_dot_tile_work *work)
 {
     const unsigned mode = _mm_getcsr();
     _mm_setcsr(ALL_MASKED_TOWARD_ZERO);

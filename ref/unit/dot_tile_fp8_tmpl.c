@@ -11,9 +11,8 @@ enum {
     F32_BIAS = 127,
     FP8_TERMS = 32,
     FP8_WIDTH = LANES * FP8_VECTORS, /* columns of a block */
-    FP8_SIGN_SHIFT = FP8_WIDTH == 64   ? 1
-                     : FP8_WIDTH == 32 ? 2
-                                       : 3, /* 128 to the width */
+    /* From a code's sign bit, 128, to the width. */
+    FP8_SIGN_SHIFT = FP8_WIDTH == 64 ? 1 : 3,
 };
 
 /* A word is four codes of one row. Exponents: those of the two sides together biased as
@@ -26,6 +25,7 @@ struct packed_fp8 {
     float a[FP8_TERMS][SIDE];
     float b[SIDE / FP8_WIDTH][FP8_TERMS][3 * FP8_WIDTH];
 };
+_Static_assert(0x80 >> FP8_SIGN_SHIFT == FP8_WIDTH, "a sign is a distance");
 _Static_assert(sizeof(struct packed_fp8) <= ASSAY_DOT_TILE_PACKED_BYTES,
                "room for a step");
 
@@ -242,7 +242,8 @@ static TARGET void fp8_block(struct assay_dot_tile_work *work,
     fp8_store(&sums, accumulator);
 }
 
-static TARGET void fp8_step(struct assay_dot_tile_work *work)
+/* Not to be merged with a caller that changes the rounding mode. */
+static __attribute__((noinline)) TARGET void fp8_step(struct assay_dot_tile_work *work)
 {
     struct packed_fp8 *const packed = (struct packed_fp8 *)(void *)work->packed;
     pack_fp8_a(work, packed);

@@ -5,9 +5,7 @@
 enum {
     WIDE_TERMS = 16,
     WIDE_WIDTH = DOUBLES * WIDE_VECTORS, /* columns of a block */
-    WIDE_SIGN_SHIFT = WIDE_WIDTH == 32   ? 10
-                      : WIDE_WIDTH == 16 ? 11
-                                         : 12,
+    WIDE_SIGN_SHIFT = WIDE_WIDTH == 32 ? 10 : 12,
     /* Of one code's exponent: zero codes can have 0 and stay below all products. */
     WIDE_CODE_BIAS = 8192,
     WIDE_BIAS = 2 * WIDE_CODE_BIAS,
@@ -21,6 +19,7 @@ struct packed_wide {
     double a[WIDE_TERMS][SIDE];
     double b[SIDE / WIDE_WIDTH][WIDE_TERMS][3 * WIDE_WIDTH];
 };
+_Static_assert(0x8000 >> WIDE_SIGN_SHIFT == WIDE_WIDTH, "a sign is a distance");
 _Static_assert(sizeof(struct packed_wide) <= ASSAY_DOT_TILE_PACKED_BYTES,
                "room for a step");
 
@@ -239,7 +238,7 @@ static TARGET void wide_block(struct assay_dot_tile_work *work,
     wide_store(&sums, accumulator);
 }
 
-static TARGET void wide_step(struct assay_dot_tile_work *work)
+static __attribute__((noinline)) TARGET void wide_step(struct assay_dot_tile_work *work)
 {
     struct packed_wide *const packed = (struct packed_wide *)(void *)work->packed;
     pack_wide_a(work, packed);

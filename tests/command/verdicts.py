@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Verdicts, exit statuses and reports of `assay verify`, as a user meets them."""
 import json
+import os
 import unittest
+from collections import Counter
 
 from assay_tool import CORPUS, ToolTest, results, run
 
@@ -14,7 +16,7 @@ class Verdicts(ToolTest):
         status, cases, summary = results('--recorded', CORPUS / 'recorded')
         self.assertEqual(status, 0)
         self.assertEqual({case['verdict'] for case in cases}, {'equal'})
-        count = {'deepgemm': 0, 'cublaslt': 0, 'pytorch': 0}
+        count = Counter()
         for case in cases:
             kernel = case['source'].rsplit('/', 1)[1].split('_')[0]
             for output in case['outputs']:
@@ -24,6 +26,8 @@ class Verdicts(ToolTest):
         self.assertEqual(count['deepgemm'], 437904 + 134400 + 196160)
         self.assertEqual(count['cublaslt'], 212992 + 394816)
         self.assertEqual(count['pytorch'], 653032)
+        self.assertEqual(count['wgmma'], 178176)
+        self.assertEqual(count['unary.safetensors.zst'], 56696)
         self.assertEqual(summary['elements_equal'], sum(count.values()))
 
     def test_the_model_against_itself_is_only_bounded(self):
@@ -58,6 +62,24 @@ class Verdicts(ToolTest):
         self.assertTrue(cases[0]['unverified_profile'])
         self.assertNotIn('unverified_profile', results(CASE)[1][0])
 
+    def test_every_verdict_on_blackwell_says_unverified_profile(self):
+        case = 'fp8_gemm_nt m=70 n=72 k=400 recipe=mx gran_k=32 b_format=e2m1'
+        path = self.record(case)
+        for arguments in ((case,), (case, '--candidate', 'oracle'),
+                          (case + ' as=k_order=descending',), ('--recorded', path)):
+            self.assertIn('unverified profile', run('verify', *arguments).stdout)
+            status, cases, _ = results(*arguments)
+            self.assertEqual((status, cases[0]['unverified_profile']), (0, True))
+        self.assertEqual(results('--recorded', path)[1][0]['verdict'], 'equal')
+
+    def test_high_bits_of_an_e2m1_byte_mean_nothing(self):
+        case = ('fp8_gemm_nt m=2 n=8 k=16 recipe=mx a_format=e2m1 out=f32 '
+                'bits=a.1.3:{:02x}')
+        hashes = [results(case.format(code))[1][0]['outputs'][0]['candidate_hash']
+                  for code in (0x05, 0xf5, 0x04)]
+        self.assertEqual(hashes[0], hashes[1])
+        self.assertNotEqual(hashes[0], hashes[2])
+
     def test_only_the_checks_asked_for_are_made(self):
         path = CORPUS / 'recorded/deepgemm_many_c.safetensors.zst'
         _, cases, _ = results('--recorded', path, '--check', 'bitwise')
@@ -85,6 +107,20 @@ class Verdicts(ToolTest):
         self.assertEqual(run('verify').returncode, 5)
         self.assertEqual(run('verify', '--suite', '-', text='# nothing\n').returncode, 5)
         self.assertEqual(run('verify', '--recorded', self.folder).returncode, 5)
+
+    def test_instruction_sets_give_the_same_bits(self):
+        hashes = set()
+        for name in ('portable', 'avx2', 'avx512'):
+            done = run('verify', CASE, '--json', '-',
+                       env={**os.environ, 'ASSAY_ISA': name})
+            if done.returncode == 2:
+                self.assertIn('not an instruction set of this machine', done.stderr)
+                continue
+            case = json.loads(done.stdout.splitlines()[1])
+            hashes.add(case['outputs'][0]['candidate_hash'])
+        self.assertEqual(len(hashes), 1)
+        self.assertEqual(run('list', 'checks', env={**os.environ, 'ASSAY_ISA': 'sse'})
+                         .returncode, 2)
 
     def test_a_suite_runs_in_order(self):
         suite = f'# two cases\n{CASE} seed=1\n\n{CASE} seed=2\n'

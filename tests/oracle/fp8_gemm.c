@@ -413,8 +413,8 @@ static void check_facts(const struct assay_fp8_gemm_oracle *oracle, int64_t k0,
         nonzero++;
         magnitude += padded[0] * padded[1];
     }
-    const double found = oracle->magnitude[m * oracle->side[1].count + n];
-    ck_assert_int_eq(oracle->nonzero[m * oracle->side[1].count + n], nonzero);
+    const double found = oracle->magnitude[m * ASSAY_FP8_GEMM_COLUMNS + n];
+    ck_assert_double_eq(oracle->nonzero[m * ASSAY_FP8_GEMM_COLUMNS + n], (double)nonzero);
     if (format[0] == ASSAY_E4M3 && format[1] == ASSAY_E4M3)
         ck_assert_double_eq(found, magnitude);
     ck_assert_double_ge(found, magnitude * (1 - 0x1p-40));
@@ -442,14 +442,38 @@ START_TEST(facts_for_the_bound_hold_for_each_product)
 }
 END_TEST
 
-/* Exponents from the smallest unit of a product to beyond the largest. */
-START_TEST(residues_are_what_truncating_each_product_loses)
+static double lost(int64_t m, int64_t n, int64_t k0, int64_t k_count, int exponent)
+{
+    double sum = 0;
+    for (int64_t k = k0; k < k0 + k_count; k++)
+        sum += fmod(fabs(a_at(m, k) * b_at(n, k)), exp2(exponent));
+    return sum;
+}
+
+static void check_residues(struct assay_fp8_gemm_oracle *oracle, int64_t k0,
+                           int64_t k_count)
 {
     static int exponent[ASSAY_FP8_GEMM_TILE];
     static double residue[ASSAY_FP8_GEMM_TILE];
+    for (int at = 0; at < ASSAY_FP8_GEMM_TILE; at++)
+        exponent[at] = (int)below(72) - 34;
+    assay_fp8_gemm_oracle_range(oracle, k0, k_count);
+    assay_fp8_gemm_oracle_residues(oracle, exponent, residue);
+    for (int64_t m = 0; m < oracle->side[0].count; m++)
+        for (int64_t n = 0; n < oracle->side[1].count; n++) {
+            const int64_t at = m * ASSAY_FP8_GEMM_COLUMNS + n;
+            const double expected = lost(m, n, k0, k_count, exponent[at]);
+            ck_assert_double_ge(residue[at], expected * (1 - 0x1p-40));
+            ck_assert_double_le(residue[at], expected * (1 + 0x1p-40));
+        }
+}
+
+/* Exponents from the smallest unit of a product to beyond the largest. */
+START_TEST(residues_are_what_truncating_each_product_loses)
+{
     state = 7;
-    for (int i = 0; i < 60; i++) {
-        const int64_t k = 1 + below(LARGEST_K);
+    for (int i = 0; i < 240; i++) {
+        const int64_t k = 1 + below(i % 2 ? 20 : LARGEST_K);
         const struct assay_fp8_gemm_problem problem = { 9, 8, k, 1, 1, k, false };
         shape(&problem, draw_format(), draw_format());
         fill((enum contents)(i % CONTENTS), ONES);
@@ -457,21 +481,65 @@ START_TEST(residues_are_what_truncating_each_product_loses)
         struct assay_fp8_gemm_oracle *const oracle =
             assay_fp8_gemm_oracle_open(&problem, &fixture.tensors, 0);
         ck_assert_ptr_nonnull(oracle);
+        if (i % 3 == 0) oracle->is_portable = true;
         /* Longer rows first, so that what a slice leaves behind would be counted. */
         const int64_t k_count = 1 + below(k);
-        assay_fp8_gemm_oracle_range(oracle, 0, k);
-        assay_fp8_gemm_oracle_range(oracle, k - k_count, k_count);
-        for (int64_t at = 0; at < oracle->outputs; at++)
-            exponent[at] = (int)below(72) - 34;
-        assay_fp8_gemm_oracle_residues(oracle, exponent, residue);
-        for (int64_t at = 0; at < oracle->outputs; at++) {
-            double expected = 0;
-            for (int64_t j = k - k_count; j < k; j++)
-                expected +=
-                    fmod(fabs(a_at(at / 8, j) * b_at(at % 8, j)), exp2(exponent[at]));
-            ck_assert_double_ge(residue[at], expected * (1 - 0x1p-40));
-            ck_assert_double_le(residue[at], expected * (1 + 0x1p-40));
+        check_residues(oracle, 0, k);
+        check_residues(oracle, k - k_count, k_count);
+        assay_fp8_gemm_oracle_close(oracle);
+    }
+}
+END_TEST
+
+static void check_same_lines(const double *expected, const double *found,
+                             const struct assay_fp8_gemm_oracle *oracle, double allowed)
+{
+    for (int64_t i = 0; i < oracle->side[0].count; i++)
+        for (int64_t j = 0; j < oracle->side[1].count; j++) {
+            const int64_t at = i * ASSAY_FP8_GEMM_COLUMNS + j;
+            ck_assert_double_le(fabs(found[at] - expected[at]), allowed * expected[at]);
         }
+}
+
+/* Sums are the same doubles. Magnitudes and residues of wide sums are rounded. */
+START_TEST(special_instructions_change_nothing)
+{
+    static double plain[ASSAY_FP8_GEMM_TILE], fast[ASSAY_FP8_GEMM_TILE];
+    static int exponent[ASSAY_FP8_GEMM_TILE];
+    state = 8;
+    for (int i = 0; i < 60; i++) {
+        const int64_t k = 1 + below(i % 2 ? 40 : LARGEST_K);
+        const struct assay_fp8_gemm_problem problem = {
+            1 + below(64), 1 + below(64), k, 1, 1, k, false
+        };
+        const enum assay_format a = draw_format(), b = draw_format();
+        shape(&problem, a, b);
+        fill((enum contents)(i % CONTENTS), NORMAL_SCALES);
+        struct assay_fp8_gemm_oracle *const portable =
+            assay_fp8_gemm_oracle_open(&problem, &fixture.tensors, 0);
+        struct assay_fp8_gemm_oracle *const oracle =
+            assay_fp8_gemm_oracle_open(&problem, &fixture.tensors, 0);
+        ck_assert(portable && oracle);
+        portable->is_portable = true;
+        assay_fp8_gemm_oracle_range(portable, 0, k);
+        assay_fp8_gemm_oracle_range(oracle, 0, k);
+        for (int at = 0; at < ASSAY_FP8_GEMM_TILE; at++)
+            exponent[at] = (int)below(60) - 30;
+        assay_fp8_gemm_oracle_residues(portable, exponent, plain);
+        assay_fp8_gemm_oracle_residues(oracle, exponent, fast);
+        const double allowed = a == ASSAY_E4M3 && b == ASSAY_E4M3 ? 0 : 0x1p-44;
+        check_same_lines(plain, fast, oracle, allowed);
+        check_same_lines(portable->magnitude, oracle->magnitude, oracle, allowed);
+        check_same_lines(portable->nonzero, oracle->nonzero, oracle, 0);
+        for (int64_t m = 0; m < problem.m; m++)
+            for (int64_t n = 0; n < problem.n; n++) {
+                const struct assay_pair expected =
+                    assay_fp8_gemm_oracle_total(portable, m, n);
+                const struct assay_pair found = assay_fp8_gemm_oracle_total(oracle, m, n);
+                ck_assert_double_eq(found.high, expected.high);
+                ck_assert_double_eq(found.low, expected.low);
+            }
+        assay_fp8_gemm_oracle_close(portable);
         assay_fp8_gemm_oracle_close(oracle);
     }
 }
@@ -488,6 +556,7 @@ int main(void)
         nan_and_infinities_are_those_of_ieee_arithmetic,
         facts_for_the_bound_hold_for_each_product,
         residues_are_what_truncating_each_product_loses,
+        special_instructions_change_nothing,
         NULL,
     };
     return run_tests("oracle_fp8_gemm", tests);

@@ -5,6 +5,7 @@
 #include "verify/operation/operation.h"
 #include "verify/operation/quantise/quantise.h"
 #include "verify/operation/scale_layout/scale_layout.h"
+#include "verify/operation/unit/unit.h"
 
 #include <string.h>
 
@@ -16,6 +17,9 @@ const struct assay_operation *const assay_operations[] = {
     &assay_k_grouped_fp8_gemm_tn_contiguous,
     &assay_quantise,
     &assay_scale_layout,
+    &assay_wgmma,
+    &assay_sfu,
+    &assay_convert,
     NULL,
 };
 

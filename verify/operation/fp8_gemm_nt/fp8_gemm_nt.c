@@ -2,6 +2,10 @@
 /* Descriptor of fp8_gemm_nt: its keys, what they may be, and the tensors they mean. */
 #include "verify/operation/fp8_gemm_nt/fp8_gemm_nt.h"
 
+#include "ref/kernel/fp8_gemm_mx.h"
+#include "ref/layout/scale_layout.h"
+#include "verify/operation/fp8_gemm_nt/fp8_gemm_mx_bound.h"
+
 #include <stdio.h>
 
 enum { MAX_EXTENT = 1 << 24, BLOCK = 128, ALIGNMENT_BYTES = 16 };
@@ -10,6 +14,7 @@ static const struct assay_choice recipes[] = {
     { "1d2d", ASSAY_RECIPE_1D2D, "sfa a 1 x 128 block, sfb a 128 x 128 block" },
     { "1d1d", ASSAY_RECIPE_1D1D, "sfa and sfb a 1 x 128 block" },
     { "tensor", ASSAY_RECIPE_TENSOR, "one scale for each operand" },
+    { "mx", ASSAY_RECIPE_MX, "packed UE8M0 sfa and sfb a 1 x gran_k block" },
     { NULL, 0, NULL },
 };
 const struct assay_choice assay_fp8_gemm_out_formats[] = { { "bf16", ASSAY_BF16, NULL },
@@ -18,6 +23,15 @@ const struct assay_choice assay_fp8_gemm_out_formats[] = { { "bf16", ASSAY_BF16,
 const struct assay_choice assay_fp8_gemm_operand_formats[] = {
     { "e4m3", ASSAY_E4M3, NULL }, { "e5m2", ASSAY_E5M2, NULL }, { NULL, 0, NULL }
 };
+static const struct assay_choice operand_formats[] = {
+    { "e4m3", ASSAY_E4M3, NULL },
+    { "e5m2", ASSAY_E5M2, NULL },
+    { "e2m1", ASSAY_E2M1, "one code a byte; recipe mx" },
+    { NULL, 0, NULL },
+};
+static const struct assay_choice gran_ks[] = { { "128", BLOCK, NULL },
+                                               { "32", 32, "recipe mx" },
+                                               { NULL, 0, NULL } };
 
 static const struct assay_parameter parameters[] = {
     { .name = "m",
@@ -36,17 +50,21 @@ static const struct assay_parameter parameters[] = {
       .meaning = "granularity of the scales",
       .choices = recipes,
       .default_value = ASSAY_RECIPE_1D2D },
+    { .name = "gran_k",
+      .meaning = "columns a scale covers; recipe tensor has one scale",
+      .choices = gran_ks,
+      .default_value = BLOCK },
     { .name = "out",
       .meaning = "format of d; 1d1d writes f32",
       .choices = assay_fp8_gemm_out_formats,
       .default_value = ASSAY_BF16 },
     { .name = "a_format",
       .meaning = "format of a",
-      .choices = assay_fp8_gemm_operand_formats,
+      .choices = operand_formats,
       .default_value = ASSAY_E4M3 },
     { .name = "b_format",
       .meaning = "format of b",
-      .choices = assay_fp8_gemm_operand_formats,
+      .choices = operand_formats,
       .default_value = ASSAY_E4M3 },
     { .name = "c",
       .meaning = "1: d accumulates onto c (f32, recipe 1d1d)",
@@ -85,9 +103,11 @@ static enum assay_status bind_stride(const struct assay_case *the_case, const ch
     return ASSAY_RAN;
 }
 
-static enum assay_status refuse_illegal(const struct assay_case *the_case,
-                                        const struct assay_fp8_gemm_nt_problem *problem,
-                                        struct assay_message *message)
+/* What no model can compute. */
+static enum assay_status
+refuse_impossible(const struct assay_case *the_case,
+                  const struct assay_fp8_gemm_nt_problem *problem,
+                  struct assay_message *message)
 {
     const struct assay_fp8_gemm_problem *const gemm = &problem->gemm;
     if (the_case->data == ASSAY_DATA_EXACT && problem->out == ASSAY_BF16 &&
@@ -95,6 +115,28 @@ static enum assay_status refuse_illegal(const struct assay_case *the_case,
         return assay_fail(message, ASSAY_REFUSED,
                           "data=exact with out=bf16 cannot promise sums that fit 8 bits "
                           "for c=1 or k above 16384; use out=f32 or a smaller k");
+    if (problem->recipe == ASSAY_RECIPE_MX)
+        return gemm->has_c ? assay_fail(message, ASSAY_REFUSED,
+                                        "recipe=mx does not accumulate onto c; leave c=1 "
+                                        "out, or use recipe=1d1d out=f32")
+                           : ASSAY_RAN;
+    if (problem->a_format == ASSAY_E2M1 || problem->b_format == ASSAY_E2M1)
+        return assay_fail(message, ASSAY_REFUSED,
+                          "%s=e2m1 needs block scales inside the products; use "
+                          "recipe=mx, or e4m3 or e5m2",
+                          problem->a_format == ASSAY_E2M1 ? "a_format" : "b_format");
+    if (assay_case_value(the_case, "gran_k") != BLOCK)
+        return assay_fail(message, ASSAY_REFUSED,
+                          "gran_k=%lld needs packed scales; use recipe=mx, or gran_k=128",
+                          (long long)assay_case_value(the_case, "gran_k"));
+    return ASSAY_RAN;
+}
+
+static enum assay_status refuse_illegal(const struct assay_case *the_case,
+                                        const struct assay_fp8_gemm_nt_problem *problem,
+                                        struct assay_message *message)
+{
+    const struct assay_fp8_gemm_problem *const gemm = &problem->gemm;
     if (the_case->is_unsafe) return ASSAY_RAN;
     if (gemm->n % 8)
         return assay_fail(message, ASSAY_REFUSED,
@@ -130,7 +172,7 @@ static enum assay_status bind(const struct assay_case *the_case, void *bound,
             .m = m, .n = n, .k = k,
             .gran_m = is_tensor ? m + !m : 1,
             .gran_n = is_tensor ? n + !n : recipe == ASSAY_RECIPE_1D2D ? BLOCK : 1,
-            .gran_k = is_tensor ? k + !k : BLOCK,
+            .gran_k = is_tensor ? k + !k : assay_case_value(the_case, "gran_k"),
             .has_c = assay_case_value(the_case, "c") != 0,
         },
         .recipe = (enum assay_fp8_gemm_recipe)recipe,
@@ -138,7 +180,8 @@ static enum assay_status bind(const struct assay_case *the_case, void *bound,
         .b_format = (enum assay_format)assay_case_value(the_case, "b_format"),
         .out = (enum assay_format)assay_case_value(the_case, "out"),
     };
-    enum assay_status status = refuse_illegal(the_case, problem, message);
+    enum assay_status status = refuse_impossible(the_case, problem, message);
+    if (status == ASSAY_RAN) status = refuse_illegal(the_case, problem, message);
     if (status == ASSAY_RAN)
         status = bind_stride(the_case, "a_stride", k, 1, &problem->a_stride, message);
     if (status == ASSAY_RAN)
@@ -165,6 +208,14 @@ static void add_matrix(struct assay_tensors *tensors, const char *name,
 static void add_scale(struct assay_tensors *tensors, const char *name, int64_t rows,
                       int64_t gran_rows, const struct assay_fp8_gemm_nt_problem *problem)
 {
+    if (problem->recipe == ASSAY_RECIPE_MX) {
+        const struct assay_scale_layout_problem packed = {
+            .mn = rows, .k = problem->gemm.k, .gran_mn = 1, .gran_k = problem->gemm.gran_k
+        };
+        tensors->item[tensors->count++] =
+            assay_scale_layout_tensor(&packed, ASSAY_SCALE_PACKED_UE8M0, name);
+        return;
+    }
     const bool is_tensor = problem->recipe == ASSAY_RECIPE_TENSOR;
     const int64_t scale_rows = is_tensor ? 1 : (rows + gran_rows - 1) / gran_rows;
     const int64_t columns = is_tensor ? 1 : (problem->gemm.k + BLOCK - 1) / BLOCK;
@@ -206,7 +257,10 @@ static void model(const void *bound, const void *numerics,
                   const struct assay_tensors *tensors, int64_t part)
 {
     const struct assay_fp8_gemm_nt_problem *const problem = bound;
-    assay_fp8_gemm_model(&problem->gemm, numerics, tensors, part);
+    if (problem->recipe == ASSAY_RECIPE_MX)
+        assay_fp8_gemm_mx_model(&problem->gemm, numerics, tensors, part);
+    else
+        assay_fp8_gemm_model(&problem->gemm, numerics, tensors, part);
 }
 
 struct assay_fp8_gemm_precision
@@ -232,8 +286,10 @@ static enum assay_status oracle(const void *bound, const void *numerics,
     const struct assay_fp8_gemm_nt_problem *const problem = bound;
     const struct assay_fp8_gemm_precision precision =
         assay_fp8_gemm_precision_of(numerics);
-    return assay_fp8_gemm_expect(&problem->gemm, &precision, tensors, part,
-                                 &expected[tensors->count - 1]);
+    const struct assay_expected *const d = &expected[tensors->count - 1];
+    return problem->recipe == ASSAY_RECIPE_MX
+               ? assay_fp8_gemm_mx_expect(&problem->gemm, &precision, tensors, part, d)
+               : assay_fp8_gemm_expect(&problem->gemm, &precision, tensors, part, d);
 }
 
 static void place(const void *bound, int output, int64_t element,

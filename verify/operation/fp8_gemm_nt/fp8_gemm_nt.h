@@ -13,6 +13,7 @@ enum assay_fp8_gemm_recipe {
     ASSAY_RECIPE_1D2D,   /* sfa 1 x 128, sfb 128 x 128 */
     ASSAY_RECIPE_1D1D,   /* sfa 1 x 128, sfb 1 x 128 */
     ASSAY_RECIPE_TENSOR, /* one scale each */
+    ASSAY_RECIPE_MX,     /* packed UE8M0 scales, 1 x gran_k, inside the products */
 };
 
 struct assay_fp8_gemm_nt_problem {

@@ -48,199 +48,67 @@
 #include "verify/operation/fp8_gemm_nt/fp8_gemm_nt_bound.h"
 
 #include "ref/oracle/fp8_gemm.h"
+#include "ref/oracle/instruction_sets.h"
+#include "verify/operation/fp8_gemm_nt/fp8_gemm_nt_chain.h"
 
-#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define SLACK (1 + 0x1p-20)
-/* Beyond it a result may have overflowed; a little below FLT_MAX for the bound's sake. */
-#define OVERFLOW ((double)FLT_MAX * (1 - 0x1p-30))
-
-enum { F32_BITS = 24, BF16_BITS = 8, F32_LSB = -149, F32_MINIMUM_EXPONENT = -126 };
 enum { UNSURE = 8 }; /* joins the set of enum assay_fp8_gemm_special */
+enum { LINE = ASSAY_FP8_GEMM_COLUMNS };
 
-struct factor { /* a scale: an integer of width bits, times 2^unit */
-    float value;
-    double magnitude;
-    int unit, width;
+struct factors {
+    float value[LINE];
+    double magnitude[LINE];
+    int64_t unit[LINE], width[LINE];
+    bool are_finite;
 };
 
-struct block { /* a computed f32: |computed - exact| <= error, |computed| <= largest */
-    double error, largest;
-    int unit, width; /* a multiple of 2^unit, of width bits */
+struct blocks { /* of one line of outputs */
+    double error[LINE], largest[LINE];
+    int64_t unit[LINE], width[LINE];
+    int64_t is_finite[LINE]; /* scaled by these factors */
 };
 
-struct output { /* chains added so far; the block's width is not in use */
-    struct block sum;
-    int64_t terms; /* chains that can be nonzero */
+/* Of each output, the chains added so far, and how many of them can be nonzero. */
+struct sums {
+    double error[ASSAY_FP8_GEMM_TILE], largest[ASSAY_FP8_GEMM_TILE];
+    double terms[ASSAY_FP8_GEMM_TILE];
+    int64_t unit[ASSAY_FP8_GEMM_TILE], special[ASSAY_FP8_GEMM_TILE];
+};
+
+struct output { /* one of them; the block's width is not in use */
+    struct assay_block sum;
+    double terms;
     unsigned special;
 };
 
-struct chain { /* one range of k of one output */
-    const struct assay_fp8_gemm_precision *precision;
-    int64_t instructions, steps, nonzero; /* dot-adds in steps, products */
-    double magnitude, sum, largest;       /* A, |S|, M of the derivation */
-    int unit;                             /* exponent of u */
-    int aligned;                          /* largest exponent a product can align by */
-};
-
 struct work {
-    struct output output[ASSAY_FP8_GEMM_TILE];
+    struct sums sums;
     int quantum[ASSAY_FP8_GEMM_TILE]; /* exponent of q */
     double residue[ASSAY_FP8_GEMM_TILE];
 };
 
-static int minimum(int a, int b)
+static void fill_factors(struct factors *factors, const struct assay_fp8_gemm_side *side,
+                         bool is_scaled)
 {
-    return a < b ? a : b;
-}
-
-static int maximum(int a, int b)
-{
-    return a > b ? a : b;
-}
-
-/* floor(log2 @x), for normal @x > 0 */
-static int exponent_of(double x)
-{
-    uint64_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    return (int)(bits >> 52 & 0x7ff) - 1023;
-}
-
-/* For exponents of normal doubles. */
-static double power_of_two(int exponent)
-{
-    const uint64_t bits = (uint64_t)(exponent + 1023) << 52;
-    double x;
-    memcpy(&x, &bits, sizeof x);
-    return x;
-}
-
-static double loss(double quantum, double unit)
-{
-    return quantum > unit ? quantum - unit : 0;
-}
-
-/* Distance of neighbours at @magnitude in a format of f32's range and @bits bits. */
-static double spacing(double magnitude, int bits)
-{
-    const int exponent = magnitude > 0 ? exponent_of(magnitude) : F32_MINIMUM_EXPONENT;
-    return power_of_two(maximum(exponent, F32_MINIMUM_EXPONENT) - bits + 1);
-}
-
-static struct factor factor_of(float value)
-{
-    struct factor factor = { .value = value,
-                             .magnitude = fabs((double)value),
-                             .width = 1 };
-    if (!isfinite(value) || value == 0.0f) return factor;
-    int exponent;
-    const double fraction = frexp(factor.magnitude, &exponent);
-    const unsigned significand = (unsigned)ldexp(fraction, F32_BITS);
-    const int zeros = __builtin_ctz(significand);
-    factor.unit = exponent - F32_BITS + zeros;
-    factor.width = F32_BITS - zeros;
-    return factor;
-}
-
-/* Of output @at, in row @i and column @j of the tile; at least one product not zero. */
-static struct chain chain_at(const struct assay_fp8_gemm_precision *precision,
-                             const struct assay_fp8_gemm_oracle *oracle, int64_t i,
-                             int64_t j, int64_t at)
-{
-    const struct assay_fp8_gemm_side *const a = &oracle->side[0], *const b = a + 1;
-    const int64_t instructions =
-        (oracle->k_count + precision->terms - 1) / precision->terms;
-    struct chain chain = {
-        .precision = precision,
-        .instructions = instructions,
-        .steps = instructions * maximum(precision->groups, 1),
-        .nonzero = oracle->nonzero[at],
-        .magnitude = oracle->magnitude[at],
-        .sum = fabs(oracle->sum[at].high),
-        .unit = a->lsb[i] + b->lsb[j],
-    };
-    chain.largest = (chain.magnitude + chain.sum) / 2;
-    if (precision->adds_accumulator_last)
-        chain.largest *= 1 + (double)chain.steps * 0x1p-23;
-    chain.aligned =
-        minimum(a->exponent[i] + b->exponent[j], exponent_of(chain.magnitude));
-    return chain;
-}
-
-static int quantum_exponent(const struct chain *chain)
-{
-    const int accumulated = exponent_of(chain->largest);
-    const int largest =
-        chain->steps > 1 ? maximum(chain->aligned, accumulated) : chain->aligned;
-    return largest - chain->precision->align_bits;
-}
-
-/* @residue is the sum of |p| mod q. */
-static struct block chain_block(const struct chain *chain, double residue)
-{
-    const struct assay_fp8_gemm_precision *const precision = chain->precision;
-    const double unit = power_of_two(chain->unit);
-    const int exponent = exponent_of(chain->largest);
-    const double first = loss(power_of_two(chain->aligned - precision->align_bits), unit);
-    const double any = loss(power_of_two(quantum_exponent(chain)), unit);
-    const double result = loss(power_of_two(exponent - precision->result_bits), unit);
-    const double nearest = loss(power_of_two(exponent - F32_BITS + 1), unit) / 2;
-
-    const int64_t nonzero = chain->nonzero;
-    const int64_t steps = chain->steps < nonzero ? chain->steps : nonzero;
-    double error = residue + (double)steps * result;
-    error += precision->align_bits >= precision->result_bits
-                 ? (double)(steps - 1) * first
-                 : (double)(chain->steps - 1) * any;
-    if (precision->adds_accumulator_last) {
-        const int64_t sums =
-            chain->instructions < nonzero ? chain->instructions : nonzero;
-        error += (double)(sums - 1) * nearest;
+    factors->are_finite = true;
+    for (int i = 0; i < LINE; i++) {
+        const struct assay_factor factor =
+            assay_factor_of(is_scaled ? side->scale[i] : 1.0f);
+        factors->value[i] = factor.value;
+        factors->magnitude[i] = factor.magnitude;
+        factors->unit[i] = factor.unit;
+        factors->width[i] = factor.width;
+        factors->are_finite &= isfinite(factor.value) != 0;
     }
-
-    const double reached = fmin(chain->largest, chain->sum + error);
-    const int width =
-        precision->adds_accumulator_last ? F32_BITS : precision->result_bits + 1;
-    const int fits = exponent_of(reached) - chain->unit + 1;
-    return (struct block){ error, reached, chain->unit,
-                           minimum(width, maximum(fits, 1)) };
 }
 
-static int product_width(int a, int b)
+static struct assay_factor factor_at(const struct factors *factors, int64_t i)
 {
-    return a == 1 ? b : b == 1 ? a : a + b;
-}
-
-/* The block times both finite scales. */
-static struct block scaled_block(const struct block *block, const struct factor *a,
-                                 const struct factor *b)
-{
-    const double scale = a->magnitude * b->magnitude, exact = scale * block->largest;
-    const int width = product_width(product_width(a->width, b->width), block->width);
-    const int roundings = width <= F32_BITS ? 0 : a->width == 1 || b->width == 1 ? 1 : 2;
-    const int unit = a->unit + b->unit + block->unit;
-    const double vanishing = (a->unit + b->unit < F32_LSB ? block->largest : 0) +
-                             (a->unit + block->unit < F32_LSB ? b->magnitude : 0) +
-                             (b->unit + block->unit < F32_LSB ? a->magnitude : 0) +
-                             (unit < F32_LSB ? 1 : 0);
-    const double rounding = roundings * 0x1p-24 * exact + 0x1p-150 * vanishing;
-    return (struct block){ .error = scale * block->error + rounding,
-                           .largest = exact + rounding * SLACK,
-                           .unit = unit,
-                           .width = F32_BITS };
-}
-
-/* Whether a step of scaling the block, in some form, may overflow. */
-static bool may_overflow(const struct block *block, const struct factor *a,
-                         const struct factor *b)
-{
-    const double factor = fmax(a->magnitude, b->magnitude);
-    const double scale = a->magnitude * b->magnitude;
-    return fmax(scale, block->largest * fmax(factor, scale)) > OVERFLOW;
+    return (struct assay_factor){ factors->value[i], factors->magnitude[i],
+                                  factors->unit[i], factors->width[i] };
 }
 
 static bool is_nan(unsigned special)
@@ -265,107 +133,161 @@ static unsigned scaled_special(unsigned special, bool is_zero, double least, flo
     /* A product that may round to zero before it meets infinity decides nothing. */
     const double finite_a = isinf(a) ? 1 : (double)a, finite_b = isinf(b) ? 1 : (double)b;
     const double finite = fabs(finite_a * finite_b * (special ? 1 : least));
-    if (finite < power_of_two(F32_LSB)) return UNSURE;
+    if (finite < assay_double_power(ASSAY_F32_LSB)) return UNSURE;
     const bool is_negative = special ? special & ASSAY_ORACLE_MINUS_INFINITY : least < 0;
     return is_negative ^ !!signbit(a) ^ !!signbit(b) ? ASSAY_ORACLE_MINUS_INFINITY
                                                      : ASSAY_ORACLE_PLUS_INFINITY;
 }
 
-static void add_block(struct output *output, const struct block *block)
+/* Fills line @i of @quantum. */
+ASSAY_EACH_INSTRUCTION_SET
+static void find_quanta(const struct assay_chains *chains,
+                        const struct assay_fp8_gemm_oracle *oracle, int64_t i,
+                        int *restrict quantum)
 {
-    struct block *const sum = &output->sum;
-    sum->unit = output->terms ? minimum(sum->unit, block->unit) : block->unit;
-    sum->error += block->error;
-    sum->largest += block->largest;
-    output->terms++;
-}
-
-static void add_chain(const struct assay_fp8_gemm_precision *precision,
-                      const struct assay_fp8_gemm_oracle *oracle, int64_t i, int64_t j,
-                      const struct factor *a, const struct factor *b, double residue,
-                      struct output *output)
-{
-    const int64_t at = i * oracle->side[1].count + j;
-    const bool is_zero = oracle->nonzero[at] == 0;
-    struct block block = { 0 };
-    double least = 0;
-    if (!is_zero) {
-        const struct chain chain = chain_at(precision, oracle, i, j, at);
-        block = chain_block(&chain, residue);
-        const double sum = oracle->sum[at].high;
-        least = copysign(fmax(fabs(sum) - block.error * SLACK, 0), sum);
+    const struct assay_fp8_gemm_side *const a = &oracle->side[0], *const b = a + 1;
+    const double *const magnitude = oracle->magnitude + i * LINE;
+    const double *const sum = oracle->sum + i * LINE;
+    const double *const nonzero = oracle->nonzero + i * LINE;
+    const struct assay_chains common = *chains;
+    const int lsb = a->lsb[i], exponent = a->exponent[i];
+    for (int j = 0; j < LINE; j++) {
+        const struct assay_chain chain =
+            assay_chain_of(&common, magnitude[j], sum[j], nonzero[j], lsb + b->lsb[j],
+                           exponent + b->exponent[j]);
+        const int64_t found = assay_quantum_exponent(&common, &chain);
+        quantum[j] = (int)(nonzero[j] > 0 ? found : ASSAY_FP8_NO_EXPONENT);
     }
-    const unsigned special =
-        scaled_special(oracle->special[at], is_zero, least, a->value, b->value);
-    output->special |= special;
-    if (special) return;
-    if (may_overflow(&block, a, b)) output->special |= UNSURE;
-    if (is_zero || a->magnitude == 0 || b->magnitude == 0) return;
-    block = scaled_block(&block, a, b);
-    add_block(output, &block);
 }
 
-static void find_residues(const struct assay_fp8_gemm_precision *precision,
-                          struct assay_fp8_gemm_oracle *oracle, struct work *work)
+/* The chains of line @i; zeros where no product is nonzero. */
+ASSAY_EACH_INSTRUCTION_SET
+static void find_blocks(const struct assay_chains *chains,
+                        const struct assay_fp8_gemm_oracle *oracle, int64_t i,
+                        const double *restrict residue, struct blocks *restrict blocks)
 {
-    for (int64_t i = 0, at = 0; i < oracle->side[0].count; i++)
-        for (int64_t j = 0; j < oracle->side[1].count; j++, at++) {
-            work->quantum[at] = ASSAY_FP8_NO_EXPONENT;
-            if (oracle->nonzero[at] == 0) continue;
-            const struct chain chain = chain_at(precision, oracle, i, j, at);
-            work->quantum[at] = quantum_exponent(&chain);
-        }
-    assay_fp8_gemm_oracle_residues(oracle, work->quantum, work->residue);
+    const struct assay_fp8_gemm_side *const a = &oracle->side[0], *const b = a + 1;
+    const double *const magnitude = oracle->magnitude + i * LINE;
+    const double *const sum = oracle->sum + i * LINE;
+    const double *const nonzero = oracle->nonzero + i * LINE;
+    const struct assay_chains common = *chains;
+    const int lsb = a->lsb[i], exponent = a->exponent[i];
+    for (int j = 0; j < LINE; j++) {
+        const struct assay_chain chain =
+            assay_chain_of(&common, magnitude[j], sum[j], nonzero[j], lsb + b->lsb[j],
+                           exponent + b->exponent[j]);
+        const struct assay_block block = assay_chain_block(&common, &chain, residue[j]);
+        blocks->error[j] = nonzero[j] > 0 ? block.error : 0;
+        blocks->largest[j] = nonzero[j] > 0 ? block.largest : 0;
+        blocks->unit[j] = nonzero[j] > 0 ? block.unit : 0;
+        blocks->width[j] = nonzero[j] > 0 ? block.width : 0;
+        blocks->is_finite[j] = 1;
+    }
+}
+
+/* Scales the line of chains and adds it to line @i of the sums. */
+ASSAY_EACH_INSTRUCTION_SET
+static void add_blocks(const struct blocks *restrict blocks, const struct assay_factor *a,
+                       const struct factors *restrict b, int64_t i,
+                       struct sums *restrict sums)
+{
+    const struct assay_factor row = *a;
+    double *const restrict error = sums->error + i * LINE;
+    double *const restrict largest = sums->largest + i * LINE;
+    double *const restrict terms = sums->terms + i * LINE;
+    int64_t *const restrict unit = sums->unit + i * LINE;
+    int64_t *const restrict special = sums->special + i * LINE;
+    for (int j = 0; j < LINE; j++) {
+        const struct assay_block block = { blocks->error[j], blocks->largest[j],
+                                           blocks->unit[j], blocks->width[j] };
+        const struct assay_factor column = { 0, b->magnitude[j], b->unit[j],
+                                             b->width[j] };
+        const struct assay_block scaled = assay_scaled_block(&block, &row, &column);
+        const bool is_finite = blocks->is_finite[j] != 0;
+        const bool is_added =
+            is_finite & (block.width > 0) & (row.magnitude > 0) & (column.magnitude > 0);
+        const bool is_unsure = is_finite & assay_may_overflow(&block, &row, &column);
+        special[j] |= is_unsure ? UNSURE : 0;
+        unit[j] = is_added
+                      ? terms[j] > 0 ? assay_minimum(unit[j], scaled.unit) : scaled.unit
+                      : unit[j];
+        error[j] += is_added ? scaled.error : 0;
+        largest[j] += is_added ? scaled.largest : 0;
+        terms[j] += is_added ? 1.0 : 0;
+    }
+}
+
+/* Sets products of line @i that are not finite aside. */
+static void set_aside(const struct assay_fp8_gemm_oracle *oracle,
+                      const struct assay_factor *a, const struct factors *b, int64_t i,
+                      struct blocks *blocks, struct sums *sums)
+{
+    for (int64_t j = 0; j < oracle->side[1].count; j++) {
+        const int64_t at = i * LINE + j;
+        const double sum = oracle->sum[at];
+        const double least = fmax(fabs(sum) - blocks->error[j] * ASSAY_CHAIN_SLACK, 0);
+        const unsigned special =
+            scaled_special(oracle->special[at], oracle->nonzero[at] == 0,
+                           copysign(least, sum), a->value, b->value[j]);
+        sums->special[at] |= special;
+        blocks->is_finite[j] = special == 0;
+    }
 }
 
 static void add_range(const struct assay_fp8_gemm_precision *precision,
                       struct assay_fp8_gemm_oracle *oracle, int64_t k0, int64_t k_count,
                       struct work *work)
 {
-    struct factor scale[2][ASSAY_FP8_GEMM_TILE_M];
+    struct factors a, b;
+    struct blocks blocks;
+    const struct assay_chains chains = assay_chains_of(precision, k_count);
     assay_fp8_gemm_oracle_range(oracle, k0, k_count);
-    find_residues(precision, oracle, work);
-    for (int side = 0; side < 2; side++)
-        for (int64_t i = 0; i < oracle->side[side].count; i++)
-            scale[side][i] = factor_of(
-                precision->is_scaled_at_end ? 1.0f : oracle->side[side].scale[i]);
-    for (int64_t i = 0, at = 0; i < oracle->side[0].count; i++)
-        for (int64_t j = 0; j < oracle->side[1].count; j++, at++)
-            add_chain(precision, oracle, i, j, &scale[0][i], &scale[1][j],
-                      work->residue[at], &work->output[at]);
+    for (int64_t i = 0; i < oracle->side[0].count; i++)
+        find_quanta(&chains, oracle, i, work->quantum + i * LINE);
+    assay_fp8_gemm_oracle_residues(oracle, work->quantum, work->residue);
+
+    fill_factors(&a, &oracle->side[0], !precision->is_scaled_at_end);
+    fill_factors(&b, &oracle->side[1], !precision->is_scaled_at_end);
+    for (int64_t i = 0; i < oracle->side[0].count; i++) {
+        const struct assay_factor row = factor_at(&a, i);
+        find_blocks(&chains, oracle, i, work->residue + i * LINE, &blocks);
+        if (oracle->has_special || !a.are_finite || !b.are_finite)
+            set_aside(oracle, &row, &b, i, &blocks, &work->sums);
+        add_blocks(&blocks, &row, &b, i, &work->sums);
+    }
 }
 
 /* Turns the added-up blocks into one: @exact is their exact sum's magnitude, or an upper
  * bound of it. */
-static struct block summed_block(const struct output *output, double exact)
+static struct assay_block summed_block(const struct output *output, double exact)
 {
-    const struct block *const sum = &output->sum;
-    const double adds = (double)(output->terms - 1);
-    if (output->terms == 0) return (struct block){ 0 };
+    const struct assay_block *const sum = &output->sum;
+    const double adds = output->terms - 1;
+    if (output->terms == 0) return (struct assay_block){ 0 };
     double largest = fmin(sum->largest, (sum->largest + exact + sum->error) / 2);
     double rounding = 0;
-    const bool is_exact =
-        sum->unit >= F32_LSB && largest <= power_of_two(sum->unit + F32_BITS);
+    const bool is_exact = sum->unit >= ASSAY_F32_LSB &&
+                          largest <= assay_double_power(sum->unit + ASSAY_F32_BITS);
     if (adds > 0 && !is_exact) {
         largest *= 1 + adds * 0x1p-23 + 0x1p-40;
-        rounding = adds * spacing(largest, F32_BITS) / 2;
+        rounding = adds * assay_spacing(largest, ASSAY_F32_BITS) / 2;
     }
-    return (struct block){ .error = sum->error + rounding,
-                           .largest = largest,
-                           .unit = maximum(sum->unit, F32_LSB),
-                           .width = F32_BITS };
+    return (struct assay_block){ .error = sum->error + rounding,
+                                 .largest = largest,
+                                 .unit = assay_maximum(sum->unit, ASSAY_F32_LSB),
+                                 .width = ASSAY_F32_BITS };
 }
 
-static void add_c(struct block *block, unsigned *special, float c, double exact)
+static void add_c(struct assay_block *block, unsigned *special, float c, double exact)
 {
     if (isnan(c)) *special |= ASSAY_ORACLE_NAN;
     if (isinf(c))
         *special |= c > 0 ? ASSAY_ORACLE_PLUS_INFINITY : ASSAY_ORACLE_MINUS_INFINITY;
     if (!isfinite(c) || c == 0.0f || block->largest == 0) return;
-    const int unit = minimum(block->unit, factor_of(c).unit);
+    const int64_t unit = assay_minimum(block->unit, assay_factor_of(c).unit);
     const double reached = exact + block->error;
-    if (reached > power_of_two(unit + F32_BITS))
-        block->error += spacing(reached * (1 + 0x1p-40), F32_BITS) / 2;
+    if (reached > assay_double_power(unit + ASSAY_F32_BITS))
+        block->error += assay_spacing(reached * (1 + 0x1p-40), ASSAY_F32_BITS) / 2;
     block->unit = unit;
     block->largest += fabs((double)c);
 }
@@ -373,7 +295,7 @@ static void add_c(struct block *block, unsigned *special, float c, double exact)
 /* Exact conversion of @value, which nothing was rounded to, to bf16. */
 static double converted(double value, bool rounds_toward_zero)
 {
-    const double quantum = spacing(fabs(value), BF16_BITS);
+    const double quantum = assay_spacing(fabs(value), ASSAY_BF16_BITS);
     const double steps = value / quantum;
     const double result = (rounds_toward_zero ? trunc(steps) : rint(steps)) * quantum;
     return fabs(result) >= 0x1p128 ? copysign((double)INFINITY, value) : result;
@@ -385,9 +307,10 @@ static double output_bound(const struct assay_fp8_gemm_precision *precision,
                            double *value)
 {
     const bool rounds_toward_zero = precision->rounds_toward_zero;
-    const double reached = fabs(*value) + error * SLACK + own_error;
-    if (reached > OVERFLOW) return (double)INFINITY;
-    if (format == ASSAY_F32) return error == 0 ? 0 : error * SLACK + own_error;
+    const double reached = fabs(*value) + error * ASSAY_CHAIN_SLACK + own_error;
+    if (reached > ASSAY_CHAIN_OVERFLOW) return (double)INFINITY;
+    if (format == ASSAY_F32)
+        return error == 0 ? 0 : error * ASSAY_CHAIN_SLACK + own_error;
 
     const double beyond = 0x1.ffp127; /* from here on to nearest is infinite */
     if (error == 0) {
@@ -401,26 +324,25 @@ static double output_bound(const struct assay_fp8_gemm_precision *precision,
         *value = copysign((double)INFINITY, *value);
         return 0;
     }
-    const double ulp = spacing(reached, BF16_BITS);
-    return error * SLACK + own_error + (rounds_toward_zero ? ulp : ulp / 2);
+    const double ulp = assay_spacing(reached, ASSAY_BF16_BITS);
+    return error * ASSAY_CHAIN_SLACK + own_error + (rounds_toward_zero ? ulp : ulp / 2);
 }
 
 /* Without products there may be no kernel to multiply by the scales. */
-static struct block scaled_at_end(const struct assay_fp8_gemm_oracle *oracle, int64_t at,
-                                  struct output *output)
+static struct assay_block scaled_at_end(const struct assay_fp8_gemm_oracle *oracle,
+                                        int64_t i, int64_t j, struct output *output)
 {
-    const int64_t columns = oracle->side[1].count;
-    const struct factor a = factor_of(oracle->side[0].scale[at / columns]);
-    const struct factor b = factor_of(oracle->side[1].scale[at % columns]);
-    const struct block sum = summed_block(output, output->sum.largest);
+    const struct assay_factor a = assay_factor_of(oracle->side[0].scale[i]);
+    const struct assay_factor b = assay_factor_of(oracle->side[1].scale[j]);
+    const struct assay_block sum = summed_block(output, output->sum.largest);
     output->special =
         scaled_special(output->special, output->terms == 0, 0, a.value, b.value);
     if (output->special && oracle->problem->k == 0) output->special = UNSURE;
-    if (output->special) return (struct block){ 0 };
-    if (may_overflow(&sum, &a, &b)) output->special = UNSURE;
+    if (output->special) return (struct assay_block){ 0 };
+    if (assay_may_overflow(&sum, &a, &b)) output->special = UNSURE;
     if (output->terms == 0 || a.magnitude == 0 || b.magnitude == 0)
-        return (struct block){ 0 };
-    return scaled_block(&sum, &a, &b);
+        return (struct assay_block){ 0 };
+    return assay_scaled_block(&sum, &a, &b);
 }
 
 static void finish_special(unsigned special, double *value, double *bound)
@@ -438,19 +360,20 @@ static void finish_special(unsigned special, double *value, double *bound)
 
 static void finish(const struct assay_fp8_gemm_precision *precision,
                    const struct assay_fp8_gemm_oracle *oracle, enum assay_format format,
-                   int64_t at, struct output *output, double *value, double *bound)
+                   int64_t i, int64_t j, struct output *output, double *value,
+                   double *bound)
 {
-    struct block block = precision->is_scaled_at_end
-                             ? scaled_at_end(oracle, at, output)
-                             : summed_block(output, fabs(oracle->total[at].high));
-    if (block.largest > OVERFLOW) output->special |= UNSURE;
+    struct assay_pair exact = assay_fp8_gemm_oracle_total(oracle, i, j);
+    struct assay_block block = precision->is_scaled_at_end
+                                   ? scaled_at_end(oracle, i, j, output)
+                                   : summed_block(output, fabs(exact.high));
+    if (block.largest > ASSAY_CHAIN_OVERFLOW) output->special |= UNSURE;
 
-    const float c = (float)assay_fp8_gemm_oracle_c(oracle, at);
-    const struct assay_pair exact =
-        isfinite(c) ? assay_fp8_gemm_oracle_sum(oracle, at) : oracle->total[at];
+    const float c = (float)assay_fp8_gemm_oracle_c(oracle, i, j);
+    if (isfinite(c)) exact = assay_fp8_gemm_oracle_sum(oracle, i, j);
     add_c(&block, &output->special, c, fabs(exact.high));
 
-    const double own_error = fabs(exact.low) + (double)(output->terms + 1) *
+    const double own_error = fabs(exact.low) + (output->terms + 1) *
                                                    ASSAY_FP8_GEMM_ORACLE_ERROR *
                                                    block.largest;
     *value = exact.high;
@@ -458,6 +381,28 @@ static void finish(const struct assay_fp8_gemm_precision *precision,
         finish_special(output->special, value, bound);
     else
         *bound = output_bound(precision, format, block.error, own_error, value);
+}
+
+static struct output output_at(const struct sums *sums, int64_t at)
+{
+    return (struct output){ .sum = { .error = sums->error[at],
+                                     .largest = sums->largest[at],
+                                     .unit = sums->unit[at] },
+                            .terms = sums->terms[at],
+                            .special = (unsigned)sums->special[at] };
+}
+
+static void finish_all(const struct assay_fp8_gemm_precision *precision,
+                       const struct assay_fp8_gemm_oracle *oracle,
+                       enum assay_format format, const struct sums *sums,
+                       const struct assay_expected *d)
+{
+    double *value = d->value, *bound = d->bound;
+    for (int64_t i = 0; i < oracle->side[0].count; i++)
+        for (int64_t j = 0; j < oracle->side[1].count; j++) {
+            struct output output = output_at(sums, i * LINE + j);
+            finish(precision, oracle, format, i, j, &output, value++, bound++);
+        }
 }
 
 enum assay_status assay_fp8_gemm_expect(const struct assay_fp8_gemm_problem *problem,
@@ -479,9 +424,7 @@ enum assay_status assay_fp8_gemm_expect(const struct assay_fp8_gemm_problem *pro
         count = chain_k < rest ? chain_k : rest;
         add_range(precision, oracle, k0, count, work);
     }
-    for (int64_t at = 0; at < oracle->outputs; at++)
-        finish(precision, oracle, format, at, &work->output[at], &d->value[at],
-               &d->bound[at]);
+    finish_all(precision, oracle, format, &work->sums, d);
     status = ASSAY_RAN;
 done:
     assay_fp8_gemm_oracle_close(oracle);

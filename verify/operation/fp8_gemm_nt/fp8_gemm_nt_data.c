@@ -2,21 +2,35 @@
 /* Inputs of fp8_gemm_nt for every kind of data: one stream a logical row, and the same
  * number of draws for every element: a smaller case keeps the values it shares. */
 #include "ref/format/minifloat.h"
+#include "ref/fp8_gemm_mx_problem.h"
+#include "ref/layout/scale_layout.h"
 #include "verify/operation/fp8_gemm_nt/fp8_gemm_nt.h"
 
 #include <assert.h>
 #include <string.h>
 
-enum { LARGEST = 448, TYPICAL = 112, BLOCK = 128 };
+enum { BLOCK = 128, UE8M0_BIAS = 127 };
+
+/* Sizes of values that spread over a format's codes. */
+struct span {
+    double largest, typical, small;
+};
+static const struct span fp8_span = { 448, 112, 1 }, e2m1_span = { 6, 1.5, 0.4 };
 
 struct row { /* one row of an operand under construction */
     struct assay_stream *stream;
     const struct assay_minifloat *format;
+    const struct span *span;
     bool is_b;
     int64_t row, columns;
     uint8_t *codes;
     int64_t stride; /* from column to column */
 };
+
+static int sign_place(const struct assay_minifloat *format)
+{
+    return format->exponent_bits + format->mantissa_bits;
+}
 
 static uint8_t encoded(const struct row *row, double value)
 {
@@ -27,28 +41,29 @@ static void fill_normal(const struct row *row)
 {
     for (int64_t k = 0; k < row->columns; k++)
         row->codes[k * row->stride] =
-            encoded(row, TYPICAL * assay_stream_normal(row->stream));
+            encoded(row, row->span->typical * assay_stream_normal(row->stream));
 }
 
 static void fill_uniform(const struct row *row)
 {
     for (int64_t k = 0; k < row->columns; k++)
         row->codes[k * row->stride] =
-            encoded(row, LARGEST * (2 * assay_stream_unit(row->stream) - 1));
+            encoded(row, row->span->largest * (2 * assay_stream_unit(row->stream) - 1));
 }
 
 static void fill_positive(const struct row *row)
 {
     for (int64_t k = 0; k < row->columns; k++)
         row->codes[k * row->stride] =
-            encoded(row, LARGEST * assay_stream_unit(row->stream));
+            encoded(row, row->span->largest * assay_stream_unit(row->stream));
 }
 
 /* Every finite code alike: NaN and infinity codes lose the lowest bit of the exponent. */
 static void fill_wide(const struct row *row)
 {
     for (int64_t k = 0; k < row->columns; k++) {
-        const uint8_t code = (uint8_t)(assay_stream_next(row->stream) >> 24);
+        const uint8_t mask = (uint8_t)((2u << sign_place(row->format)) - 1);
+        const uint8_t code = (uint8_t)(assay_stream_next(row->stream) >> 24) & mask;
         const struct assay_unpacked value = assay_minifloat_unpack(row->format, code);
         const bool is_finite = value.kind == ASSAY_ZERO || value.kind == ASSAY_FINITE;
         row->codes[k * row->stride] =
@@ -61,7 +76,8 @@ static void fill_outlier(const struct row *row)
     for (int64_t k = 0; k < row->columns; k++) {
         const bool is_huge = assay_stream_next(row->stream) < UINT32_MAX / 64;
         const double value = assay_stream_normal(row->stream);
-        row->codes[k * row->stride] = encoded(row, (is_huge ? TYPICAL : 1) * value);
+        row->codes[k * row->stride] =
+            encoded(row, (is_huge ? row->span->typical : row->span->small) * value);
     }
 }
 
@@ -71,7 +87,7 @@ static void fill_cancel(const struct row *row)
 {
     for (int64_t k = 0; k < row->columns; k += 2) {
         const bool is_kept = assay_stream_next(row->stream) < UINT32_MAX / 8 || k == 0;
-        const double value = TYPICAL * assay_stream_normal(row->stream);
+        const double value = row->span->typical * assay_stream_normal(row->stream);
         row->codes[k * row->stride] = encoded(row, value);
         if (k + 1 < row->columns)
             row->codes[(k + 1) * row->stride] =
@@ -84,13 +100,13 @@ static void fill_subnormal(const struct row *row)
     const uint32_t mantissas = 1u << row->format->mantissa_bits;
     for (int64_t k = 0; k < row->columns; k++) {
         const uint32_t draw = assay_stream_next(row->stream);
-        row->codes[k * row->stride] =
-            (uint8_t)((draw >> 31) << 7 | ((draw >> 8) & (mantissas - 1)));
+        row->codes[k * row->stride] = (uint8_t)((draw >> 31) << sign_place(row->format) |
+                                                ((draw >> 8) & (mantissas - 1)));
     }
 }
 
 /* Normal data; one row in eight, never the first, carries one NaN or infinity code among
- * its first 64 columns. */
+ * its first 64 columns; e2m1 has none. */
 static void fill_special(const struct row *row)
 {
     static const uint8_t specials[] = { 0x7F, 0xFF, 0x7C, 0xFC }; /* e5m2: the last two
@@ -98,6 +114,7 @@ static void fill_special(const struct row *row)
     const uint32_t chance = assay_stream_next(row->stream);
     const uint32_t place = assay_stream_next(row->stream);
     fill_normal(row);
+    if (row->format->specials == ASSAY_SPECIALS_NONE) return;
     if (row->row == 0 || chance >= UINT32_MAX / 8 || place % 64 >= row->columns) return;
     row->codes[place % 64 * row->stride] = specials[place >> 30];
 }
@@ -114,6 +131,26 @@ static void fill_ties(const struct row *row)
             first = draw >> 29 & 1 ? 12 : 14;
             second = row->is_b ? 0.5 : draw >> 28 & 1 ? 1 : 3;
         }
+        row->codes[k * row->stride] = encoded(row, first);
+        if (k + 1 < row->columns)
+            row->codes[(k + 1) * row->stride] = encoded(row, second);
+    }
+}
+
+/* The same of e2m1's values, for any mix of formats: columns 0 to 7 give 0.5 or 1.5 and
+ * six times 24 or 36, an even or odd integer in [144, 217] plus one half. */
+static void fill_narrow_ties(const struct row *row)
+{
+    for (int64_t k = 0; k < row->columns; k += 2) {
+        const uint32_t draw = assay_stream_next(row->stream);
+        const double sign = draw >> 31 ? -1 : 1, small = draw >> 30 & 1 ? 1 : 2;
+        double first = sign * small, second = row->is_b ? first : -first;
+        if (k < 8) {
+            first = row->is_b || draw >> 29 & 1 ? 6 : 4;
+            second = row->is_b || draw >> 28 & 1 ? 6 : 4;
+        }
+        if (k == 0) first = row->is_b ? 0.5 : draw >> 29 & 1 ? 1 : 3;
+        if (k == 6) second = row->is_b ? 1 : 0;
         row->codes[k * row->stride] = encoded(row, first);
         if (k + 1 < row->columns)
             row->codes[(k + 1) * row->stride] = encoded(row, second);
@@ -153,11 +190,11 @@ static void (*const fill_operand_row[ASSAY_DATA_KIND_COUNT])(const struct row *)
     [ASSAY_DATA_POSITIVE] = fill_positive, [ASSAY_DATA_EXACT] = fill_exact,
 };
 
-void assay_fp8_gemm_fill_operand(const struct assay_tensor *tensor,
-                                 enum assay_data_kind kind, uint64_t seed,
-                                 int64_t first_key)
+static void fill_operand(const struct assay_tensor *tensor, enum assay_data_kind kind,
+                         uint64_t seed, int64_t first_key,
+                         void (*fill_row)(const struct row *))
 {
-    assert(kind < ASSAY_DATA_KIND_COUNT && fill_operand_row[kind]);
+    assert(kind < ASSAY_DATA_KIND_COUNT && fill_row);
     for (int64_t i = 0; i < tensor->shape[0]; i++) {
         struct assay_stream stream;
         assay_stream_open(&stream, seed, tensor->name, assay_data_kinds[kind].name,
@@ -165,14 +202,22 @@ void assay_fp8_gemm_fill_operand(const struct assay_tensor *tensor,
         const struct row row = {
             .stream = &stream,
             .format = assay_minifloat(tensor->format),
+            .span = tensor->format == ASSAY_E2M1 ? &e2m1_span : &fp8_span,
             .is_b = strcmp(tensor->name, "b") == 0,
             .row = i,
             .columns = tensor->shape[1],
             .codes = (uint8_t *)tensor->data + i * tensor->stride[0],
             .stride = tensor->stride[1],
         };
-        fill_operand_row[kind](&row);
+        fill_row(&row);
     }
+}
+
+void assay_fp8_gemm_fill_operand(const struct assay_tensor *tensor,
+                                 enum assay_data_kind kind, uint64_t seed,
+                                 int64_t first_key)
+{
+    fill_operand(tensor, kind, seed, first_key, fill_operand_row[kind]);
 }
 
 /* f32 bits of 2^exponent * (1 + mantissa / 2^23). */
@@ -232,6 +277,51 @@ void assay_fp8_gemm_fill_scale(const struct assay_tensor *tensor,
     }
 }
 
+static uint32_t draw_mx_scale(struct assay_stream *stream, enum assay_data_kind kind)
+{
+    const int draw = (int)(assay_stream_next(stream) >> 8);
+    switch (kind) {
+    case ASSAY_DATA_WIDE: return (uint32_t)(UE8M0_BIAS - 40 + draw % 61);
+    case ASSAY_DATA_SUBNORMAL: return (uint32_t)(UE8M0_BIAS - 70 + draw % 8);
+    default: return (uint32_t)(UE8M0_BIAS - 12 + draw % 4);
+    }
+}
+
+/* Row @row of packed scales: one code where sums must stay exact; in special data the
+ * ends of the range or NaN in one of the first groups of some rows, never the first. */
+static void fill_mx_scale_row(const struct assay_tensor *tensor, int64_t row,
+                              enum assay_data_kind kind, uint64_t seed, int64_t groups)
+{
+    static const uint8_t specials[] = { 0x00, 0xFF, 0xFE, 0x01 };
+    struct assay_stream stream;
+    assay_stream_open(&stream, seed, tensor->name, assay_data_kinds[kind].name, row);
+    const bool is_exact = kind == ASSAY_DATA_EXACT || kind == ASSAY_DATA_TIES;
+    const uint32_t chance = assay_stream_next(&stream);
+    const uint32_t choice = assay_stream_next(&stream);
+    const bool is_odd = kind == ASSAY_DATA_SPECIAL && row > 0 && chance < UINT32_MAX / 8;
+    for (int64_t group = 0; group < tensor->shape[0] * ASSAY_SCALES_IN_WORD; group++) {
+        const uint32_t drawn = draw_mx_scale(&stream, kind);
+        uint32_t code = is_exact ? (uint32_t)UE8M0_BIAS - 4 + choice % 5 : drawn;
+        if (is_odd && group == choice >> 30) code = specials[choice % 4];
+        if (group >= groups) code = 0;
+        assay_scale_store(ASSAY_SCALE_PACKED_UE8M0, tensor, 0, row, group, code);
+    }
+}
+
+static void fill_mx(const struct assay_fp8_gemm_problem *problem,
+                    const struct assay_tensor *tensor, enum assay_data_kind kind,
+                    uint64_t seed)
+{
+    const int64_t groups = assay_fp8_gemm_mx_groups(problem);
+    if (tensor->format != ASSAY_I32) {
+        fill_operand(tensor, kind, seed, 0,
+                     kind == ASSAY_DATA_TIES ? fill_narrow_ties : fill_operand_row[kind]);
+        return;
+    }
+    for (int64_t row = 0; row < tensor->shape[1]; row++)
+        fill_mx_scale_row(tensor, row, kind, seed, groups);
+}
+
 /* f32 bits of a small integer. */
 static uint32_t integer_bits(int value)
 {
@@ -275,11 +365,13 @@ void assay_fp8_gemm_fill_c(const struct assay_tensor *tensor, enum assay_data_ki
 void assay_fp8_gemm_nt_fill(const void *problem, enum assay_data_kind kind, uint64_t seed,
                             const struct assay_tensors *tensors)
 {
-    (void)problem;
+    const struct assay_fp8_gemm_nt_problem *const gemm = problem;
     for (int i = 0; i < tensors->count; i++) {
         const struct assay_tensor *const tensor = &tensors->item[i];
         if (tensor->is_output) continue;
-        if (tensor->format != ASSAY_F32)
+        if (gemm->recipe == ASSAY_RECIPE_MX)
+            fill_mx(&gemm->gemm, tensor, kind, seed);
+        else if (tensor->format != ASSAY_F32)
             assay_fp8_gemm_fill_operand(tensor, kind, seed, 0);
         else if (strcmp(tensor->name, "c") == 0)
             assay_fp8_gemm_fill_c(tensor, kind, seed, 0);

@@ -40,21 +40,31 @@ static void draw_strides(struct assay_stream *stream, struct assay_case *the_cas
                            (assay_case_value(the_case, extents[i]) + 31) / 16 * 16);
 }
 
+static void draw_formats(struct assay_stream *stream, bool has_e2m1,
+                         struct assay_case *the_case)
+{
+    static const char *const keys[] = { "a_format", "b_format" };
+    for (int i = 0; i < 2; i++) {
+        const uint32_t how = assay_stream_below(stream, 4);
+        if (how == 0) assay_case_set(the_case, keys[i], ASSAY_E5M2);
+        if (how == 1 && has_e2m1) assay_case_set(the_case, keys[i], ASSAY_E2M1);
+    }
+}
+
 void assay_fp8_gemm_nt_draw(struct assay_stream *stream, double multiply_adds,
                             struct assay_case *the_case)
 {
     draw_extents(stream, multiply_adds, the_case);
     draw_strides(stream, the_case);
-    const int recipe = (int)assay_stream_below(stream, 3);
+    const int recipe = (int)assay_stream_below(stream, 4);
+    const bool is_mx = recipe == ASSAY_RECIPE_MX;
     const bool is_1d1d = recipe == ASSAY_RECIPE_1D1D;
     const bool is_f32 = is_1d1d || assay_stream_below(stream, 2);
     assay_case_set(the_case, "recipe", recipe);
     assay_case_set(the_case, "out", is_f32 ? ASSAY_F32 : ASSAY_BF16);
     assay_case_set(the_case, "c", is_1d1d && assay_stream_below(stream, 2));
-    static const char *const formats[] = { "a_format", "b_format" };
-    for (int i = 0; i < 2; i++)
-        if (assay_stream_below(stream, 4) == 0)
-            assay_case_set(the_case, formats[i], ASSAY_E5M2);
+    draw_formats(stream, is_mx, the_case);
+    if (is_mx && assay_stream_below(stream, 2)) assay_case_set(the_case, "gran_k", 32);
     the_case->data =
         (enum assay_data_kind)assay_stream_below(stream, ASSAY_DATA_RECORDED);
     the_case->seed = assay_stream_next(stream);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The named numerics of fp8_gemm_nt, its knobs, and which of them fit which recipe. */
-#include "ref/kernel/fp8_gemm.h"
+#include "ref/kernel/fp8_gemm_mx.h"
 #include "verify/operation/fp8_gemm_nt/fp8_gemm_nt.h"
 
 #include <stddef.h>
@@ -31,6 +31,13 @@ static const struct assay_fp8_gemm_numerics tensor_fast = {
     .promotion = ASSAY_PROMOTION_SEPARATE,
     .stage = { assay_fp8_gemm_chain, assay_fp8_gemm_promote, assay_fp8_gemm_finish },
 };
+static const struct assay_fp8_gemm_numerics blackwell_mx = {
+    .unit = ASSAY_FP8_UNIT_BLACKWELL,
+    .promote_k = 0,
+    .scale_form = ASSAY_SCALE_IN_OPERANDS,
+    .stage = { assay_fp8_gemm_mx_chain, assay_fp8_gemm_mx_promote,
+               assay_fp8_gemm_finish },
+};
 
 const struct assay_named_numerics assay_fp8_gemm_nt_numerics[] = {
     { "deepgemm-1d2d", "DeepGEMM sm_90 1D2D: chains of 128, fused promotion, stored",
@@ -43,16 +50,19 @@ const struct assay_named_numerics assay_fp8_gemm_nt_numerics[] = {
       &tensor_fast },
     { "cublaslt-block", "cuBLASLt, block scales: as deepgemm-1d2d",
       &assay_fp8_gemm_block_stored },
+    { "blackwell-mx", "sm_100 block-scaled MMA as published, unmeasured: one chain",
+      &blackwell_mx },
     { NULL, NULL, NULL },
 };
 
-enum { ROW_1D2D, ROW_1D1D, ROW_PROMOTED };
+enum { ROW_1D2D, ROW_1D1D, ROW_PROMOTED, ROW_FAST, ROW_BLOCK, ROW_MX };
 
 const struct assay_named_numerics *assay_fp8_gemm_nt_default_numerics(const void *problem)
 {
     static const int row[] = { [ASSAY_RECIPE_1D2D] = ROW_1D2D,
                                [ASSAY_RECIPE_1D1D] = ROW_1D1D,
-                               [ASSAY_RECIPE_TENSOR] = ROW_PROMOTED };
+                               [ASSAY_RECIPE_TENSOR] = ROW_PROMOTED,
+                               [ASSAY_RECIPE_MX] = ROW_MX };
     const struct assay_fp8_gemm_nt_problem *const gemm = problem;
     return &assay_fp8_gemm_nt_numerics[row[gemm->recipe]];
 }
@@ -86,6 +96,8 @@ static const struct assay_choice scale_forms[] = {
     { "b-then-a", ASSAY_SCALE_B_THEN_A, "rn(block * sfb), then times sfa" },
     { "at-end", ASSAY_SCALE_AT_END,
       "fma(rn(sfa * sfb), final, c or 0); per-tensor scales only" },
+    { "in-operands", ASSAY_SCALE_IN_OPERANDS,
+      "exponents added before alignment; recipe mx only" },
     { NULL, 0, NULL },
 };
 static const struct assay_choice promotions[] = {
@@ -123,6 +135,39 @@ const struct assay_knob assay_fp8_gemm_nt_knobs[] = {
     { NULL, NULL, 0, NULL, 0, 0 },
 };
 
+static enum assay_status refuse_scales_in_operands(struct assay_message *message)
+{
+    return assay_fail(message, ASSAY_REFUSED,
+                      "scale_form=in-operands needs scales that are exponents; use "
+                      "recipe=mx or another scale form");
+}
+
+static enum assay_status check_mx_numerics(const struct assay_fp8_gemm_numerics *given,
+                                           struct assay_message *message)
+{
+    if (given->scale_form != ASSAY_SCALE_IN_OPERANDS)
+        return assay_fail(message, ASSAY_REFUSED,
+                          "recipe=mx has its scales inside the products, so it needs "
+                          "scale_form=in-operands; use as=blackwell-mx");
+    if (given->unit != ASSAY_FP8_UNIT_BLACKWELL)
+        return assay_fail(message, ASSAY_REFUSED,
+                          "recipe=mx needs a unit that takes block scales; use "
+                          "unit=blackwell-fp8");
+    if (given->promote_k != 0)
+        return assay_fail(message, ASSAY_REFUSED,
+                          "recipe=mx is one chain over all of K; use promote_k=never, or "
+                          "leave promote_k out");
+    if (given->promotion != blackwell_mx.promotion)
+        return assay_fail(message, ASSAY_REFUSED,
+                          "promotion says how chains are added, but recipe=mx has one; "
+                          "leave promotion out");
+    if (given->epilogue != blackwell_mx.epilogue)
+        return assay_fail(message, ASSAY_REFUSED,
+                          "recipe=mx is stored; use epilogue=store, or leave epilogue "
+                          "out");
+    return ASSAY_RAN;
+}
+
 enum assay_status assay_fp8_gemm_check_block_numerics(const void *numerics,
                                                       int64_t gran_k,
                                                       struct assay_message *message)
@@ -132,6 +177,8 @@ enum assay_status assay_fp8_gemm_check_block_numerics(const void *numerics,
         return assay_fail(message, ASSAY_REFUSED,
                           "scale_form=at-end needs one scale for each whole operand; "
                           "use recipe=tensor or another scale form");
+    if (given->scale_form == ASSAY_SCALE_IN_OPERANDS)
+        return refuse_scales_in_operands(message);
     if (given->promote_k == 0 || given->promote_k > gran_k)
         return assay_fail(message, ASSAY_REFUSED,
                           "scales change every %d of K, so promote_k must be 32, 64 or "
@@ -145,10 +192,13 @@ enum assay_status assay_fp8_gemm_nt_check_numerics(const void *problem,
                                                    struct assay_message *message)
 {
     const struct assay_fp8_gemm_nt_problem *const gemm = problem;
-    return gemm->recipe == ASSAY_RECIPE_TENSOR
-               ? ASSAY_RAN
-               : assay_fp8_gemm_check_block_numerics(numerics, gemm->gemm.gran_k,
-                                                     message);
+    const struct assay_fp8_gemm_numerics *const given = numerics;
+    if (gemm->recipe == ASSAY_RECIPE_MX) return check_mx_numerics(given, message);
+    if (gemm->recipe != ASSAY_RECIPE_TENSOR)
+        return assay_fp8_gemm_check_block_numerics(given, gemm->gemm.gran_k, message);
+    return given->scale_form == ASSAY_SCALE_IN_OPERANDS
+               ? refuse_scales_in_operands(message)
+               : ASSAY_RAN;
 }
 
 bool assay_fp8_gemm_nt_is_measured(const void *numerics)
