@@ -103,6 +103,13 @@ class FlippedBits(ToolTest):
                      'repeat: assay verify'):
             self.assertIn(word, done.stdout)
 
+    def test_the_readme_shows_this_very_output(self):
+        path = 'corpus/examples/flipped_bit.safetensors.zst'
+        done = run('verify', '--recorded', path, cwd=CORPUS.parent)
+        command = f'$ build/verify/assay verify --recorded {path}\n'
+        readme = (CORPUS.parent / 'README.md').read_text(encoding='utf-8')
+        self.assertIn(command + done.stdout + '```', readme)
+
 
 if __name__ == '__main__':
     unittest.main()

@@ -95,6 +95,20 @@ class Grouped(ToolTest):
             self.assertEqual(done.returncode, 2, case)
             self.assertIn(word, done.stderr, case)
 
+    def test_bounds_are_tight_on_positive_data(self):
+        # Floors above half of what the model reaches: a doubled bound fails.
+        for keys, floor in (
+                ('m_grouped_fp8_gemm_nt_contiguous group_m=64,0,65 n=64 k=128 '
+                 'out=f32', 0.4),
+                ('m_grouped_fp8_gemm_nt_contiguous group_m=64,0,65 n=64 k=128', 0.5),
+                ('m_grouped_fp8_gemm_nt_masked groups=2 m_max=128 n=64 k=128 '
+                 'masked_m=64,3 out=f32', 0.4),
+                ('k_grouped_fp8_gemm_nt_contiguous m=128 n=64 ks=128,256', 0.4),
+                ('k_grouped_fp8_gemm_tn_contiguous m=128 n=64 ks=128,256', 0.4)):
+            _, cases, _ = results(f'{keys} data=positive')
+            ratio = cases[0]['outputs'][0]['max_error_over_bound']
+            self.assertTrue(floor <= ratio < 2 * floor, f'{keys}: {ratio}')
+
     def test_random_cases_hold(self):
         for operation in GROUPED:
             suite = run('list', 'cases', '--op', operation, '--count', 40, '--seed', 7)

@@ -277,12 +277,15 @@ void assay_fp8_gemm_fill_scale(const struct assay_tensor *tensor,
     }
 }
 
-static uint32_t draw_mx_scale(struct assay_stream *stream, enum assay_data_kind kind)
+/* With subnormal codes of @format on both sides results are subnormal, but not zero. */
+static uint32_t draw_mx_scale(struct assay_stream *stream, enum assay_data_kind kind,
+                              enum assay_format format)
 {
+    const int smallest = format == ASSAY_E5M2 ? -62 : format == ASSAY_E2M1 ? -77 : -70;
     const int draw = (int)(assay_stream_next(stream) >> 8);
     switch (kind) {
     case ASSAY_DATA_WIDE: return (uint32_t)(UE8M0_BIAS - 40 + draw % 61);
-    case ASSAY_DATA_SUBNORMAL: return (uint32_t)(UE8M0_BIAS - 70 + draw % 8);
+    case ASSAY_DATA_SUBNORMAL: return (uint32_t)(UE8M0_BIAS + smallest + draw % 8);
     default: return (uint32_t)(UE8M0_BIAS - 12 + draw % 4);
     }
 }
@@ -290,7 +293,8 @@ static uint32_t draw_mx_scale(struct assay_stream *stream, enum assay_data_kind 
 /* Row @row of packed scales: one code where sums must stay exact; in special data the
  * ends of the range or NaN in one of the first groups of some rows, never the first. */
 static void fill_mx_scale_row(const struct assay_tensor *tensor, int64_t row,
-                              enum assay_data_kind kind, uint64_t seed, int64_t groups)
+                              enum assay_data_kind kind, uint64_t seed, int64_t groups,
+                              enum assay_format format)
 {
     static const uint8_t specials[] = { 0x00, 0xFF, 0xFE, 0x01 };
     struct assay_stream stream;
@@ -300,7 +304,7 @@ static void fill_mx_scale_row(const struct assay_tensor *tensor, int64_t row,
     const uint32_t choice = assay_stream_next(&stream);
     const bool is_odd = kind == ASSAY_DATA_SPECIAL && row > 0 && chance < UINT32_MAX / 8;
     for (int64_t group = 0; group < tensor->shape[0] * ASSAY_SCALES_IN_WORD; group++) {
-        const uint32_t drawn = draw_mx_scale(&stream, kind);
+        const uint32_t drawn = draw_mx_scale(&stream, kind, format);
         uint32_t code = is_exact ? (uint32_t)UE8M0_BIAS - 4 + choice % 5 : drawn;
         if (is_odd && group == choice >> 30) code = specials[choice % 4];
         if (group >= groups) code = 0;
@@ -308,18 +312,20 @@ static void fill_mx_scale_row(const struct assay_tensor *tensor, int64_t row,
     }
 }
 
-static void fill_mx(const struct assay_fp8_gemm_problem *problem,
+static void fill_mx(const struct assay_fp8_gemm_nt_problem *problem,
                     const struct assay_tensor *tensor, enum assay_data_kind kind,
                     uint64_t seed)
 {
-    const int64_t groups = assay_fp8_gemm_mx_groups(problem);
+    const int64_t groups = assay_fp8_gemm_mx_groups(&problem->gemm);
     if (tensor->format != ASSAY_I32) {
         fill_operand(tensor, kind, seed, 0,
                      kind == ASSAY_DATA_TIES ? fill_narrow_ties : fill_operand_row[kind]);
         return;
     }
+    const bool is_a = strcmp(tensor->name, "sfa") == 0;
+    const enum assay_format format = is_a ? problem->a_format : problem->b_format;
     for (int64_t row = 0; row < tensor->shape[1]; row++)
-        fill_mx_scale_row(tensor, row, kind, seed, groups);
+        fill_mx_scale_row(tensor, row, kind, seed, groups, format);
 }
 
 /* f32 bits of a small integer. */
@@ -370,7 +376,7 @@ void assay_fp8_gemm_nt_fill(const void *problem, enum assay_data_kind kind, uint
         const struct assay_tensor *const tensor = &tensors->item[i];
         if (tensor->is_output) continue;
         if (gemm->recipe == ASSAY_RECIPE_MX)
-            fill_mx(&gemm->gemm, tensor, kind, seed);
+            fill_mx(gemm, tensor, kind, seed);
         else if (tensor->format != ASSAY_F32)
             assay_fp8_gemm_fill_operand(tensor, kind, seed, 0);
         else if (strcmp(tensor->name, "c") == 0)
