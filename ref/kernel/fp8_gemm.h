@@ -20,7 +20,8 @@ enum assay_scale_form {
     ASSAY_SCALE_PRODUCT_FIRST, /* s = rn(sfa * sfb), then s * block */
     ASSAY_SCALE_A_THEN_B,      /* rn(block * sfa), then times sfb */
     ASSAY_SCALE_B_THEN_A,      /* rn(block * sfb), then times sfa */
-    ASSAY_SCALE_AT_END, /* unscaled blocks; d = fma(rn(sfa * sfb), final, c or +0) */
+    ASSAY_SCALE_AT_END,      /* unscaled blocks; d = fma(rn(sfa * sfb), final, c or +0) */
+    ASSAY_SCALE_IN_OPERANDS, /* exponents of powers of two join the operands': mx only */
 };
 enum assay_promotion {
     ASSAY_PROMOTION_FUSED,    /* final = fma(scale, block, final) */

@@ -8,9 +8,6 @@
 #include "ref/fp8_gemm_mx_problem.h"
 #include "ref/kernel/fp8_gemm.h"
 
-/* One more value of an assay_scale_form, of this model alone. */
-enum { ASSAY_SCALE_IN_OPERANDS = ASSAY_SCALE_AT_END + 1 };
-
 /* Stages: accumulator = chain over the tile's K with scaled operands; final = the
  * accumulator. The last stage is assay_fp8_gemm_finish. */
 void assay_fp8_gemm_mx_chain(struct assay_fp8_gemm_tile *tile);

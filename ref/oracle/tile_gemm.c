@@ -28,6 +28,8 @@ void assay_tile_gemm_portable(const struct assay_tile_gemm *gemm, double *produc
   #define AVX512 __attribute__((target("avx512f")))
 
 enum { LANES = 8, BLOCK_ROWS = 8, BLOCK_VECTORS = 2, ROW_VECTORS = COLUMNS / LANES };
+/* GCC's forms without a mask are macros at -O0 that pass -1: -Wconversion refuses. */
+enum { ALL_LANES = 0xFF };
 
 /* Constant but for @i and @j: one block, in registers. */
 AVX512 __attribute__((always_inline)) static inline void
@@ -52,8 +54,8 @@ add_block(const struct assay_tile_gemm *gemm, int64_t i, int64_t j, const int ro
             const __m512d factor = _mm512_set1_pd(a[row * stride + k]);
             UNROLLED for (int v = 0; v < vectors; v++) sum[row][v] =
                 is_toward_zero
-                    ? _mm512_fmadd_round_pd(factor, b[v], sum[row][v],
-                                            _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC)
+                    ? _mm512_mask_fmadd_round_pd(factor, ALL_LANES, b[v], sum[row][v],
+                                                 _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC)
                     : _mm512_fmadd_pd(factor, b[v], sum[row][v]);
         }
     }
