@@ -50,6 +50,15 @@ class Verdicts(ToolTest):
                          (1, 'explained', 'cublaslt-fast'))
         self.assertEqual(results('--recorded', path, '--require', 'explained')[0], 0)
 
+    def test_an_explanation_does_not_excuse_the_bound(self):
+        path = self.record('fp8_gemm_nt m=64 n=64 k=8192 recipe=tensor out=f32 '
+                           'data=positive seed=1', 'model:cublaslt-fast')
+        for require, wanted in (('equal', 1), ('explained', 0), ('bounded', 1)):
+            status, cases, _ = results('--recorded', path, '--require', require)
+            self.assertEqual((status, cases[0]['verdict']), (wanted, 'explained'),
+                             require)
+            self.assertGreater(cases[0]['outputs'][0]['outside'], 0)
+
     def test_a_knob_makes_other_bits(self):
         path = self.record(CASE, 'model:promote_k=64')
         status, cases, _ = results('--recorded', path)

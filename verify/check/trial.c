@@ -215,18 +215,24 @@ static bool all_outputs(const struct assay_result *result, bool has_bits)
     return result->output_count > 0;
 }
 
+static bool is_inside_bound(const struct assay_result *result)
+{
+    for (int i = 0; i < result->output_count; i++)
+        if (result->output[i].outside > 0) return false;
+    return all_outputs(result, false);
+}
+
 static enum assay_verdict verdict_of(const struct assay_trial *trial,
                                      const struct assay_result *result)
 {
-    bool is_inside = true;
-    for (int i = 0; i < result->output_count; i++)
-        is_inside &= result->output[i].outside == 0;
+    const bool has_bounds = all_outputs(result, false);
+    const bool is_inside = is_inside_bound(result);
     if (result->model_max_error_over_bound > 1 ||
-        (trial->candidate_is_model && !is_inside))
+        (trial->candidate_is_model && has_bounds && !is_inside))
         return ASSAY_CONTRADICTION;
     if (all_outputs(result, true) && !has_difference(result)) return ASSAY_EQUAL;
     if (*result->explanation) return ASSAY_EXPLAINED;
-    if (all_outputs(result, false)) return is_inside ? ASSAY_BOUNDED : ASSAY_OUTSIDE;
+    if (has_bounds) return is_inside ? ASSAY_BOUNDED : ASSAY_OUTSIDE;
     return all_outputs(result, true) ? ASSAY_OUTSIDE : ASSAY_NOT_JUDGED;
 }
 
@@ -302,6 +308,14 @@ static enum assay_verdict required(const struct assay_trial *trial,
                : ASSAY_BOUNDED;
 }
 
+/* Explained never passes unasked: whoever asks for the bound alone is held to it. */
+static bool satisfies(const struct assay_result *result, enum assay_verdict required)
+{
+    if (result->verdict == ASSAY_EXPLAINED && required == ASSAY_BOUNDED)
+        return is_inside_bound(result);
+    return result->verdict != ASSAY_NOT_JUDGED && result->verdict <= required;
+}
+
 static enum assay_status run_case(const struct assay_trial_plan *plan,
                                   struct bench *bench, const struct assay_case *the_case,
                                   struct assay_recording *recording, int index,
@@ -340,8 +354,8 @@ static enum assay_status run_case(const struct assay_trial_plan *plan,
     if (has_difference(result)) explain(bench, result);
     weigh_evidence(bench, result);
     result->verdict = verdict_of(&bench->trial, result);
-    result->has_passed = result->is_decisive && result->verdict != ASSAY_NOT_JUDGED &&
-                         result->verdict <= required(&bench->trial, &bench->claim);
+    result->has_passed =
+        result->is_decisive && satisfies(result, required(&bench->trial, &bench->claim));
     return ASSAY_RAN;
 }
 
