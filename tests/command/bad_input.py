@@ -44,6 +44,7 @@ CASE_LINES = [
     (GOOD + ' b_stride=17', 'b_stride'),
     (GOOD + ' d_stride=9', 'd_stride'),
     (GOOD + ' data=gauss', 'normal'),
+    (GOOD + ' data=needle', 'it takes normal'),
     (GOOD + ' data=recorded', '--recorded'),
     ('fp8_gemm_nt m=8 n=8 k=32768 data=exact', 'exact'),
     (GOOD + ' as=deepgem-1d2d', 'deepgemm-1d2d'),

@@ -66,6 +66,13 @@ class Verdicts(ToolTest):
         self.assertEqual(
             results('--recorded', path, '--reference', 'oracle,model:promote_k=64')[0], 0)
 
+    def test_exact_data_are_held_to_the_oracle_to_the_bit(self):
+        for candidate in ('model', 'oracle'):
+            arguments = (CASE + ' data=exact', '--candidate', candidate)
+            self.assertIn('; exact ', run('verify', *arguments).stdout)
+            self.assertEqual(results(*arguments)[1][0]['outputs'][0]['inexact'], 0)
+        self.assertNotIn('inexact', results(CASE)[1][0]['outputs'][0])
+
     def test_unmeasured_profiles_are_called_unverified(self):
         _, cases, _ = results(CASE + ' as=deepgemm-1d2d,unit=blackwell-fp8')
         self.assertTrue(cases[0]['unverified_profile'])

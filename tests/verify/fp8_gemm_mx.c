@@ -56,8 +56,8 @@ START_TEST(model_equals_the_rules_for_every_kind_of_data)
                                              " as=blackwell-mx,k_order=descending" };
         struct fixture fixture;
         const int64_t k = i % 3 == 2 ? 32 * below(16) : 16 * below(30);
-        drawn_case(text, sizeof text, (enum assay_data_kind)(i % ASSAY_DATA_RECORDED), k,
-                   knobs[i % 3]);
+        drawn_case(text, sizeof text,
+                   (enum assay_data_kind)(i % ASSAY_GENERAL_DATA_KINDS), k, knobs[i % 3]);
         open_fixture(&fixture, text);
         compare_with_the_rules(&fixture);
         close_fixture(&fixture);
@@ -193,7 +193,7 @@ END_TEST
 
 START_TEST(a_smaller_case_keeps_the_values_it_shares)
 {
-    for (int kind = 0; kind < ASSAY_DATA_RECORDED; kind++) {
+    for (int kind = 0; kind < ASSAY_GENERAL_DATA_KINDS; kind++) {
         struct fixture fixture[2];
         for (int i = 0; i < 2; i++) {
             char text[256];
@@ -221,12 +221,12 @@ END_TEST
 /* Frozen with data version 1: generated inputs never change. */
 START_TEST(generated_inputs_are_the_same_everywhere)
 {
-    static const uint64_t frozen[ASSAY_DATA_RECORDED] = {
+    static const uint64_t frozen[ASSAY_GENERAL_DATA_KINDS] = {
         0x753a66c2d9e648e6, 0xa359b01a5d394be1, 0x8af4d9cc56046cbb, 0xdee7eb00268a34fb,
         0xd99654e7f0b48d35, 0x0243136d7c213db9, 0xe935ea48e042911e, 0x106c3f2e6edf3463,
         0x19e76b9ddd06a505, 0x6176fc3b6e9e7562,
     };
-    for (int kind = 0; kind < ASSAY_DATA_RECORDED; kind++) {
+    for (int kind = 0; kind < ASSAY_GENERAL_DATA_KINDS; kind++) {
         char text[256];
         struct fixture fixture;
         snprintf(text, sizeof text,

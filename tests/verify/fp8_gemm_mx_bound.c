@@ -90,7 +90,8 @@ START_TEST(no_order_of_the_products_is_outside_whatever_the_input)
     char text[256];
     state = 3;
     for (int i = 0; i < 750; i++) {
-        const enum assay_data_kind kind = (enum assay_data_kind)(i % ASSAY_DATA_RECORDED);
+        const enum assay_data_kind kind =
+            (enum assay_data_kind)(i % ASSAY_GENERAL_DATA_KINDS);
         const struct assay_fp8_gemm_precision precision = drawn_precision();
         const bool is_tame = i % 3 || kind == ASSAY_DATA_SPECIAL;
         struct fixture fixture;

@@ -71,8 +71,9 @@ static inline const struct assay_tensor *tensor_of(const struct fixture *fixture
 
 static inline void run_model(struct fixture *fixture)
 {
-    assay_run_model(&assay_fp8_gemm_nt, &fixture->problem, &fixture->numerics,
-                    &fixture->tensors);
+    const enum assay_status status = assay_run_model(
+        &assay_fp8_gemm_nt, &fixture->problem, &fixture->numerics, &fixture->tensors);
+    ck_assert_int_eq(status, ASSAY_RAN);
 }
 
 /* --- the rules in doubles ----------------------------------------------------------- */

@@ -112,6 +112,12 @@ START_TEST(json_states_the_optional_facts_when_they_apply)
     strcpy(result.source, "corpus/recorded/a.safetensors");
     strcpy(result.explanation, "cublaslt-fast");
     result.is_unverified_profile = true;
+    result.remark = "ours: no upstream kernel";
+    result.model_inexact = 3;
+    result.output[0].has_exact = result.output[1].has_exact = true;
+    result.output[1].inexact = 1;
+    result.output[1].inexact_worst =
+        (struct assay_difference){ 0, 0x80000000, 0, 0, { "row 0" } };
     result.verdict = ASSAY_EXPLAINED;
     result.model_max_error_over_bound = 0.5;
     result.output[1].is_constant = true;
@@ -120,11 +126,20 @@ START_TEST(json_states_the_optional_facts_when_they_apply)
     assert_json(json_object_get(object, "source"), "\"corpus/recorded/a.safetensors\"");
     assert_json(json_object_get(object, "explanation"), "\"cublaslt-fast\"");
     assert_json(json_object_get(object, "unverified_profile"), "true");
+    assert_json(json_object_get(object, "remark"), "\"ours: no upstream kernel\"");
+    assert_json(json_object_get(object, "model_inexact"), "3");
     assert_json(json_object_get(object, "verdict"), "\"explained\"");
     assert_json(json_object_get(object, "passed"), "true");
     assert_json(json_object_get(object, "model_max_error_over_bound"), "0.5");
     const json_t *const outputs = json_object_get(object, "outputs");
     ck_assert_ptr_null(json_object_get(json_array_get(outputs, 0), "constant"));
+    assert_json(json_object_get(json_array_get(outputs, 0), "inexact"), "0");
+    ck_assert_ptr_null(json_object_get(json_array_get(outputs, 0), "inexact_worst"));
+    assert_json(json_object_get(json_array_get(outputs, 1), "inexact"), "1");
+    assert_json(json_object_get(json_array_get(outputs, 1), "inexact_worst"),
+                "{\"index\": [], \"candidate\": \"0x80000000\", "
+                "\"reference\": \"0x00000000\", \"candidate_value\": -0.0, "
+                "\"reference_value\": 0.0, \"ulp\": 0, \"place\": \"row 0\"}");
     assert_json(json_object_get(json_array_get(outputs, 1), "constant"), "true");
     json_decref(object);
     assay_result_close(&result);

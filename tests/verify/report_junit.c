@@ -107,6 +107,7 @@ START_TEST(a_passing_case_has_name_class_time_and_properties)
 {
     struct assay_result result = passing_result();
     result.is_unverified_profile = true;
+    result.remark = "ours: no upstream kernel";
     strcpy(result.explanation, "cublaslt-fast");
     xmlDoc *const document = one(&result);
     assert_totals(document, "1", "0", "0", "0");
@@ -122,6 +123,25 @@ START_TEST(a_passing_case_has_name_class_time_and_properties)
     assert_at(document, "//testcase//property[@name='error/bound']/@value", "0.4099");
     assert_at(document, "//testcase//property[@name='unverified_profile']/@value",
               "true");
+    assert_at(document, "//testcase//property[@name='remark']/@value",
+              "ours: no upstream kernel");
+    xmlFreeDoc(document);
+    assay_result_close(&result);
+}
+END_TEST
+
+START_TEST(results_that_are_not_exact_are_counted_in_the_message)
+{
+    struct assay_result result = failing_result();
+    result.model_inexact = 2;
+    result.output[1].has_exact = true;
+    result.output[1].inexact = 1;
+    xmlDoc *const document = one(&result);
+    assert_at(document, "//failure/@message",
+              "outside; the model itself has 2 elements that are not exact; "
+              "d: 3 of 24576 elements differ, 2 outside the bound; "
+              "lse: 0 of 1 elements differ, 1 not exact");
+    assert_at(document, "count(//property[@name='remark'])", "0");
     xmlFreeDoc(document);
     assay_result_close(&result);
 }
@@ -406,6 +426,7 @@ int main(void)
 {
     const TTest *const tests[] = {
         a_passing_case_has_name_class_time_and_properties,
+        results_that_are_not_exact_are_counted_in_the_message,
         a_failure_is_typed_by_its_verdict_and_begins_with_the_repeat_line,
         every_verdict_below_the_required_one_is_a_failure_of_its_type,
         what_did_not_run_to_its_end_is_an_error_of_its_status,

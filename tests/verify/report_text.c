@@ -105,6 +105,47 @@ START_TEST(a_contradiction_and_an_unverified_profile_are_said)
 }
 END_TEST
 
+START_TEST(remarks_stand_beside_every_verdict)
+{
+    struct assay_result results[] = { passing_result(), failing_result() };
+    for (int i = 0; i < 2; i++) {
+        results[i].remark = "ours: no upstream\nkernel";
+        char *const text = text_of(&results[i]);
+        assert_has(text, i ? "  remark: ours: no upstream?kernel\n"
+                           : "; ours: no upstream?kernel   fp8_gemm_nt m=128");
+        free(text);
+        assay_result_close(&results[i]);
+    }
+}
+END_TEST
+
+START_TEST(exact_results_and_those_that_are_not_are_told_apart)
+{
+    struct assay_result result = passing_result();
+    result.output[0].has_exact = true;
+    char *text = text_of(&result);
+    assert_has(text, "d: 24576 elements, 0 differ; error/bound 0.41; exact | lse");
+    free(text);
+
+    result.has_passed = false;
+    result.verdict = ASSAY_CONTRADICTION;
+    result.model_inexact = 2;
+    result.output[0].inexact = 1;
+    result.output[0].inexact_worst =
+        (struct assay_difference){ 193, 0x8000, 0, 0, { "tile 0,0" } };
+    text = text_of(&result);
+    assert_has(text, "error/bound 0.41; 1 not exact\n");
+    assert_has(text, "    worst inexact bits at [1, 1], tile 0,0\n"
+                     "      candidate  0x8000  -0\n"
+                     "      oracle     0x0000  0\n"
+                     "      distance   0 units in the last place\n");
+    assert_has(text, "  contradiction: the model itself differs from exact results in 2 "
+                     "elements; this is a defect of assay\n");
+    free(text);
+    assay_result_close(&result);
+}
+END_TEST
+
 static void assert_repeat(const char *candidate, const char *require, const char *source,
                           const char *line)
 {
@@ -310,6 +351,8 @@ int main(void)
         a_failing_case_shows_where_what_and_how_to_repeat,
         many_differences_are_listed_in_part_and_one_place_is_named,
         a_contradiction_and_an_unverified_profile_are_said,
+        remarks_stand_beside_every_verdict,
+        exact_results_and_those_that_are_not_are_told_apart,
         repeat_lines_name_what_is_not_the_default,
         a_case_that_did_not_run_shows_its_message,
         a_case_that_proves_nothing_says_why,

@@ -69,7 +69,7 @@ START_TEST(bound_holds_for_every_unit_and_width)
     };
     int64_t differ = 0;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-        for (int kind = 0; kind < ASSAY_DATA_RECORDED; kind++)
+        for (int kind = 0; kind < ASSAY_GENERAL_DATA_KINDS; kind++)
             for (int steps = 1; steps <= 4; steps += 3) {
                 char text[256];
                 snprintf(text, sizeof(text),
@@ -125,7 +125,7 @@ START_TEST(bound_holds_for_other_orders_of_the_products)
     static const char *const formats[] = { "e4m3", "e5m2", "bf16", "f16", "tf32" };
     int64_t differ = 0;
     for (int i = 0; i < 5; i++)
-        for (int kind = 0; kind < ASSAY_DATA_RECORDED; kind++) {
+        for (int kind = 0; kind < ASSAY_GENERAL_DATA_KINDS; kind++) {
             char text[160];
             snprintf(text, sizeof(text),
                      "wgmma blocks=2 steps=8 a_format=%s b_format=%s data=%s seed=%d",
@@ -380,7 +380,7 @@ static void check_same(const struct assay_tensor *small, int64_t i,
 
 START_TEST(smaller_cases_keep_the_values_they_share)
 {
-    for (int kind = 0; kind < ASSAY_DATA_RECORDED; kind++) {
+    for (int kind = 0; kind < ASSAY_GENERAL_DATA_KINDS; kind++) {
         char text[128];
         struct assay_tensors small, large;
         struct assay_buffers small_buffers, large_buffers;
@@ -414,7 +414,7 @@ START_TEST(kinds_of_data_are_told_apart)
     for (int i = 0; i < 3; i++) {
         uint64_t seen[ASSAY_DATA_KIND_COUNT];
         int count = 0;
-        for (int kind = 0; kind < ASSAY_DATA_RECORDED; kind++) {
+        for (int kind = 0; kind < ASSAY_GENERAL_DATA_KINDS; kind++) {
             char text[128];
             const bool is_refused = i > 0 && (kind == ASSAY_DATA_CANCEL ||
                                               (kind == ASSAY_DATA_TIES && i == 1));

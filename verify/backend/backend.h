@@ -40,4 +40,8 @@ enum assay_status assay_backend_open(const char *text,
                                      const struct assay_backend **backend, void **state,
                                      struct assay_message *message);
 
+/* What the backend oracle writes for a value of the oracle: rounded once to @format; an
+ * integer is what it is. */
+uint32_t assay_oracle_bits(enum assay_format format, double value);
+
 #endif

@@ -42,11 +42,13 @@ static enum assay_status run(void *state, const struct assay_run_call *call,
 {
     const struct assay_operation *const operation = call->the_case->operation;
     _Alignas(max_align_t) char numerics[ASSAY_MAX_NUMERICS_BYTES];
-    const enum assay_status status = assay_numerics_parse(
+    enum assay_status status = assay_numerics_parse(
         operation, call->problem, numerics_text(state, call), numerics, message);
-    if (status == ASSAY_RAN)
-        assay_run_model(operation, call->problem, numerics, call->tensors);
-    return status;
+    if (status != ASSAY_RAN) return status;
+    status = assay_run_model(operation, call->problem, numerics, call->tensors);
+    return status == ASSAY_RAN
+               ? status
+               : assay_fail(message, status, "no memory for a part of the model");
 }
 
 const struct assay_backend assay_backend_model = {

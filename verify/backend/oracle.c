@@ -39,21 +39,21 @@ static enum assay_status claim(void *state, const struct assay_run_call *call,
     return ASSAY_RAN;
 }
 
-/* Integers have no codec: their value is what they are. */
-static uint32_t encoded(const struct assay_minifloat *format, double value)
+uint32_t assay_oracle_bits(enum assay_format format, double value)
 {
-    return format ? assay_minifloat_encode(format, value, ASSAY_OVERFLOW_SPECIAL)
-                  : (uint32_t)value;
+    const struct assay_minifloat *const codec = assay_minifloat(format);
+    return codec ? assay_minifloat_encode(codec, value, ASSAY_OVERFLOW_SPECIAL)
+                 : (uint32_t)value;
 }
 
 static void store(const struct assay_tensor *tensor, const struct assay_region *region,
                   const double *value, const uint8_t *map)
 {
-    const struct assay_minifloat *const format = assay_minifloat(tensor->format);
     for (struct assay_region_walk at = assay_region_begin(tensor, region);
          at.index < at.count; assay_region_next(&at))
         if (assay_definedness_at(map, at.element) == ASSAY_DEFINED)
-            assay_tensor_set_bits(tensor, at.element, encoded(format, value[at.index]));
+            assay_tensor_set_bits(tensor, at.element,
+                                  assay_oracle_bits(tensor->format, value[at.index]));
 }
 
 static enum assay_status oracle_part(void *context, int64_t part)

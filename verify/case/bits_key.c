@@ -25,6 +25,7 @@ static const char *parse_element(char *text, struct assay_explicit_bits *element
     switch (assay_number_hex(colon + 1, 8, &bits)) {
     case ASSAY_NUMBER_VALID: element->bits = (uint32_t)bits; break;
     case ASSAY_NUMBER_MALFORMED: return "has no hexadecimal digits after ':'";
+    case ASSAY_NUMBER_TOO_PRECISE: /* of fractions only */
     case ASSAY_NUMBER_TOO_LARGE: return "has more than 8 hexadecimal digits";
     }
 

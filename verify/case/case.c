@@ -27,6 +27,15 @@ void assay_case_set(struct assay_case *the_case, const char *name, int64_t value
     the_case->value[parameter_index(the_case, name)] = value;
 }
 
+/* Both operands are doubles without rounding. */
+double assay_case_fraction(const struct assay_case *the_case, const char *name)
+{
+    const int64_t value = assay_case_value(the_case, name);
+    const int64_t limit = INT64_C(1) << 53;
+    assert(value >= -limit && value <= limit);
+    return (double)value / (double)ASSAY_FRACTION_UNIT;
+}
+
 enum { COUNT_BITS = 16 };
 
 const int64_t *assay_case_list(const struct assay_case *the_case, const char *name,
@@ -47,6 +56,14 @@ bool assay_case_set_list(struct assay_case *the_case, const char *name,
     the_case->list_values += count;
     assay_case_set(the_case, name, (int64_t)first << COUNT_BITS | count);
     return true;
+}
+
+bool assay_operation_takes(const struct assay_operation *operation,
+                           enum assay_data_kind kind)
+{
+    const uint32_t general = (UINT32_C(1) << ASSAY_GENERAL_DATA_KINDS) - 1;
+    const uint32_t kinds = operation->data_kinds ? operation->data_kinds : general;
+    return kind == ASSAY_DATA_RECORDED || kinds >> kind & 1;
 }
 
 void assay_case_init(struct assay_case *the_case, const struct assay_operation *operation)

@@ -3,7 +3,7 @@
  * are separated by spaces and tabs. Besides the keys of its operation a case has those of
  * every operation:
  *
- *   data=KIND                        a name of assay_data_kinds
+ *   data=KIND                        a name of assay_data_kinds that the operation takes
  *   seed=N                           64 bits, decimal or 0x and hexadecimal
  *   as=NAME[,knob=value...]          numerics; checked by assay_numerics_parse
  *   unsafe=0|1                       let a normally refused input through
@@ -17,6 +17,9 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+
+/* Values of fractions are whole numbers of 10^-12. */
+#define ASSAY_FRACTION_UNIT INT64_C(1000000000000)
 
 struct assay_operation;
 
@@ -36,14 +39,16 @@ struct assay_choice { /* tables are closed by a NULL name */
 
 /* One key of an operation. A parameter with choices takes one of their names; the others
  * take a decimal integer in [minimum, maximum], a list one or more of them with commas
- * between ("masked_m=0,1,64"; left out: empty). */
+ * between ("masked_m=0,1,64"; left out: empty). A fraction takes a decimal number of at
+ * most 12 decimals ("0.0416666679"), kept exactly: value, minimum, maximum and default
+ * are in units of 1 / ASSAY_FRACTION_UNIT, and at most 2^53 of them (about 9007.2). */
 struct assay_parameter { /* tables are closed by a NULL name */
     const char *name, *meaning;
     const struct assay_choice *choices;
     int64_t minimum, maximum;
     bool is_required;
     int64_t default_value; /* released defaults never change; 0 for a list */
-    bool is_list;
+    bool is_list, is_fraction;
 };
 
 struct assay_explicit_bits { /* "bits=a.0.3:7f": element [0, 3] of tensor a is 0x7f */
@@ -82,11 +87,17 @@ void assay_case_format(const struct assay_case *the_case, char *line, size_t siz
 int64_t assay_case_value(const struct assay_case *the_case, const char *name);
 void assay_case_set(struct assay_case *the_case, const char *name, int64_t value);
 
+/* The value of a fraction, rounded once to a double. */
+double assay_case_fraction(const struct assay_case *the_case, const char *name);
+
 /* The same for lists. Setting one returns false when there is no room. */
 const int64_t *assay_case_list(const struct assay_case *the_case, const char *name,
                                int *count);
 bool assay_case_set_list(struct assay_case *the_case, const char *name,
                          const int64_t *values, int count);
+
+/* Whether cases of the operation may have that kind of data; all take recorded data. */
+bool assay_operation_takes(const struct assay_operation *, enum assay_data_kind);
 
 /* A case of the operation with every default; required values are 0. */
 void assay_case_init(struct assay_case *the_case, const struct assay_operation *);

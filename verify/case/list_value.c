@@ -3,7 +3,6 @@
 
 #include "verify/case/setting.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -36,8 +35,11 @@ void assay_list_value_format(const struct assay_case *the_case,
                              const struct assay_parameter *parameter,
                              struct assay_text *text)
 {
+    const struct assay_setting setting = assay_setting_of(parameter);
     int count;
     const int64_t *const values = assay_case_list(the_case, parameter->name, &count);
-    for (int i = 0; i < count; i++)
-        assay_text_add(text, "%s%" PRId64, i ? "," : "", values[i]);
+    for (int i = 0; i < count; i++) {
+        assay_text_add(text, "%s", i ? "," : "");
+        assay_setting_format(&setting, values[i], text);
+    }
 }

@@ -5,20 +5,38 @@
 #include "verify/case/bits_key.h"
 #include "verify/case/names.h"
 #include "verify/case/number.h"
+#include "verify/operation/operation.h"
 
 #include <inttypes.h>
 #include <string.h>
 
+static enum assay_status refuse_kind(const char *kind, const struct assay_names *taken,
+                                     const char *operation, struct assay_message *message)
+{
+    char list[256];
+    struct assay_text text = assay_text_open(list, sizeof(list));
+    assay_names_list(taken, &text);
+    return assay_fail(message, ASSAY_REFUSED, "%s does not take data=%s; it takes %s",
+                      operation, kind, list);
+}
+
 static enum assay_status parse_data(const char *value, struct assay_case *the_case,
                                     struct assay_message *message)
 {
+    struct assay_names names = { 0 };
+    bool is_known = false;
     for (int kind = 0; kind < ASSAY_DATA_KIND_COUNT; kind++) {
-        if (strcmp(assay_data_kinds[kind].name, value) != 0) continue;
+        const char *const name = assay_data_kinds[kind].name;
+        const bool is_meant = strcmp(name, value) == 0;
+        is_known |= is_meant;
+        if (!assay_operation_takes(the_case->operation, (enum assay_data_kind)kind))
+            continue;
+        assay_names_add(&names, name);
+        if (!is_meant) continue;
         the_case->data = (enum assay_data_kind)kind;
         return ASSAY_RAN;
     }
-    struct assay_names names = { 0 };
-    assay_names_add_table(&names, assay_data_kinds, sizeof(assay_data_kinds[0]));
+    if (is_known) return refuse_kind(value, &names, the_case->operation->name, message);
     return assay_fail(message, ASSAY_REFUSED, "data=%s is not a kind of data%s",
                       assay_excerpt(value).text, assay_names_hint(&names, value).text);
 }

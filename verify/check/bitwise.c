@@ -1,46 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /* Check "bitwise": every bit of every defined element equals the reference, NaN and the
  * sign of zero included. */
-#include "ref/format/minifloat.h"
-#include "verify/check/trial.h"
+#include "verify/check/difference.h"
 
-#include <math.h>
 #include <string.h>
 
 extern const struct assay_check assay_check_bitwise;
 
-/* Position of a code on the number line; both zeros at 0. */
-static int64_t position(const struct assay_minifloat *format, uint32_t code)
-{
-    const int sign_bit = format->exponent_bits + format->mantissa_bits;
-    const int64_t magnitude = code & ((1u << sign_bit) - 1);
-    return code >> sign_bit & 1 ? -magnitude : magnitude;
-}
-
-static uint64_t ulps_between(enum assay_format format, uint32_t a, uint32_t b)
-{
-    const struct assay_minifloat *const codec = assay_minifloat(format);
-    if (!codec) return a > b ? a - b : b - a;
-    if (isnan(assay_minifloat_decode(codec, a)) ||
-        isnan(assay_minifloat_decode(codec, b)))
-        return UINT64_MAX;
-    const int64_t distance = position(codec, a) - position(codec, b);
-    return (uint64_t)(distance < 0 ? -distance : distance);
-}
-
 static void note_difference(const struct assay_trial *trial, int output, int64_t element,
                             struct assay_output_result *result)
 {
-    const struct assay_tensor *const candidate = &trial->candidate->item[output];
-    const struct assay_tensor *const reference = &trial->model->item[output];
-    struct assay_difference difference = {
-        .index = element,
-        .candidate = assay_tensor_bits(candidate, element),
-        .reference = assay_tensor_bits(reference, element),
-    };
-    difference.ulps =
-        ulps_between(candidate->format, difference.candidate, difference.reference);
-    trial->operation->place(trial->problem, output, element, &difference.place);
+    const uint32_t reference = assay_tensor_bits(&trial->model->item[output], element);
+    const struct assay_difference difference =
+        assay_difference_at(trial, output, element, reference);
     if (result->difference_count < ASSAY_MAX_DIFFERENCES)
         result->difference[result->difference_count++] = difference;
     if (result->differ++ == 0 || difference.ulps > result->max_ulps) {

@@ -11,9 +11,11 @@ const struct assay_verdict_row assay_verdicts[ASSAY_VERDICT_COUNT] = {
     [ASSAY_EXPLAINED] = { "explained", "all bits are those of another named numerics" },
     [ASSAY_BOUNDED] = { "bounded", "every element is within its proven bound, NaN and "
                                    "infinities in the same places" },
-    [ASSAY_OUTSIDE] = { "outside", "an element is beyond its proven bound" },
+    [ASSAY_OUTSIDE] = { "outside",
+                        "an element is beyond its proven bound, or not exact where "
+                        "exact data leave one answer" },
     [ASSAY_CONTRADICTION] = { "contradiction", "the model itself is beyond the oracle's "
-                                               "bound: a defect of assay" },
+                                               "bound, or not exact: a defect of assay" },
 };
 
 void assay_result_close(struct assay_result *result)

@@ -49,6 +49,10 @@ struct assay_output_result {
     uint32_t bound_worst_bits;
     double bound_worst_value, bound_worst_bound; /* the oracle's */
     struct assay_place bound_worst_place;
+    /* exact */
+    bool has_exact;
+    int64_t inexact;                       /* bits are not the oracle's */
+    struct assay_difference inexact_worst; /* valid if inexact > 0 */
     /* evidence: all expected defined elements have the same bits */
     bool is_constant;
 };
@@ -62,12 +66,14 @@ struct assay_result {
     bool has_passed; /* ran, decisive and at the required verdict or better */
     bool is_decisive;
     bool is_unverified_profile;
+    const char *remark; /* what the operation says beside these numerics; NULL: nothing */
     char numerics[ASSAY_MAX_NUMERICS_TEXT];    /* reference bits; empty: none */
     char explanation[ASSAY_MAX_NUMERICS_TEXT]; /* numerics that equal the candidate */
     struct assay_message message;              /* set when status is not ASSAY_RAN */
     uint64_t input_hash;
     double seconds;
     double model_max_error_over_bound; /* -1 when the model was not compared */
+    int64_t model_inexact; /* elements of the model that check exact found wrong */
     int output_count;
     struct assay_output_result *output; /* owned by the result */
 };

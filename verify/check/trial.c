@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "verify/check/trial.h"
 
-#include "verify/data/overrides.h"
+#include "verify/check/inputs.h"
 #include "verify/operation/numerics.h"
 #include "verify/operation/parts.h"
 
@@ -11,9 +11,10 @@
 #include <string.h>
 #include <time.h>
 
-extern const struct assay_check assay_check_bitwise, assay_check_bound;
+extern const struct assay_check assay_check_bitwise, assay_check_bound, assay_check_exact;
 const struct assay_check *const assay_checks[] = { &assay_check_bitwise,
-                                                   &assay_check_bound, NULL };
+                                                   &assay_check_bound, &assay_check_exact,
+                                                   NULL };
 
 typedef union {
     max_align_t alignment;
@@ -39,34 +40,6 @@ static double now_seconds(void)
     struct timespec time;
     clock_gettime(CLOCK_MONOTONIC, &time);
     return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
-
-static enum assay_status make_inputs(struct bench *bench,
-                                     const struct assay_case *the_case,
-                                     struct assay_recording *recording, int index,
-                                     struct assay_message *message)
-{
-    const struct assay_operation *const operation = the_case->operation;
-    enum assay_status status = operation->bind(the_case, &bench->problem, message);
-    if (status != ASSAY_RAN) return status;
-    operation->shape(&bench->problem, &bench->candidate);
-    if (recording) {
-        status = assay_recording_bind(recording, index, &bench->candidate, message);
-        for (int i = 0; i < bench->candidate.count; i++)
-            if (bench->candidate.item[i].is_output) bench->candidate.item[i].data = NULL;
-    } else if (the_case->data == ASSAY_DATA_RECORDED) {
-        status = assay_fail(message, ASSAY_REFUSED,
-                            "data=recorded needs the file that holds the inputs; give it "
-                            "with --recorded");
-    }
-    if (status == ASSAY_RAN)
-        status =
-            assay_buffers_open(&bench->candidate_buffers, &bench->candidate, message);
-    if (status != ASSAY_RAN) return status;
-    if (!recording)
-        operation->fill(&bench->problem, the_case->data, the_case->seed,
-                        &bench->candidate);
-    return assay_overrides_apply(the_case, &bench->candidate, message);
 }
 
 static enum assay_status run_candidate(const struct assay_trial_plan *plan,
@@ -111,6 +84,8 @@ static enum assay_status choose_numerics(const struct assay_trial_plan *plan,
         assay_numerics_format(operation, &bench->numerics, result->numerics,
                               sizeof(result->numerics));
     result->is_unverified_profile = !operation->is_measured(&bench->numerics);
+    if (operation->remark)
+        result->remark = operation->remark(&bench->problem, &bench->numerics);
     return ASSAY_RAN;
 }
 
@@ -142,11 +117,13 @@ static enum assay_status open_model(const struct assay_operation *operation,
     *model = bench->candidate;
     for (int i = 0; i < model->count; i++)
         if (model->item[i].is_output) model->item[i].data = NULL;
-    const enum assay_status status = assay_buffers_open(buffers, model, message);
+    enum assay_status status = assay_buffers_open(buffers, model, message);
     if (status != ASSAY_RAN) return status;
     assay_buffers_poison(model);
-    assay_run_model(operation, &bench->problem, numerics, model);
-    return ASSAY_RAN;
+    status = assay_run_model(operation, &bench->problem, numerics, model);
+    return status == ASSAY_RAN
+               ? status
+               : assay_fail(message, status, "no memory for a part of the model");
 }
 
 static enum assay_status judge(struct bench *bench, struct assay_result *result)
@@ -179,7 +156,7 @@ static bool outputs_are_equal(const struct assay_trial *trial,
 }
 
 /* Which other named numerics the candidate equals, if it is not the reference. */
-static void explain(struct bench *bench, struct assay_result *result)
+static enum assay_status explain(struct bench *bench, struct assay_result *result)
 {
     const struct assay_operation *const operation = bench->trial.operation;
     for (const struct assay_named_numerics *row = operation->numerics; row->name; row++) {
@@ -189,14 +166,17 @@ static void explain(struct bench *bench, struct assay_result *result)
         if (operation->check_numerics(&bench->problem, row->numerics, &ignored) !=
             ASSAY_RAN)
             continue;
-        const bool is_equal = open_model(operation, bench, row->numerics, &model,
-                                         &buffers, &ignored) == ASSAY_RAN &&
-                              outputs_are_equal(&bench->trial, &model);
+        const enum assay_status status = open_model(operation, bench, row->numerics,
+                                                    &model, &buffers, &result->message);
+        const bool is_equal =
+            status == ASSAY_RAN && outputs_are_equal(&bench->trial, &model);
         assay_buffers_close(&buffers);
+        if (status != ASSAY_RAN) return status;
         if (!is_equal) continue;
         strcpy(result->explanation, row->name);
-        return;
+        break;
     }
+    return ASSAY_RAN;
 }
 
 static bool has_difference(const struct assay_result *result)
@@ -206,12 +186,26 @@ static bool has_difference(const struct assay_result *result)
     return false;
 }
 
+static bool has_inexact(const struct assay_result *result)
+{
+    for (int i = 0; i < result->output_count; i++)
+        if (result->output[i].inexact > 0) return true;
+    return false;
+}
+
 static bool all_outputs(const struct assay_result *result, bool has_bits)
 {
     for (int i = 0; i < result->output_count; i++) {
         const struct assay_output_result *const output = &result->output[i];
         if (!(has_bits ? output->has_bits : output->has_bound)) return false;
     }
+    return result->output_count > 0;
+}
+
+static bool has_exact_throughout(const struct assay_result *result)
+{
+    for (int i = 0; i < result->output_count; i++)
+        if (!result->output[i].has_exact) return false;
     return result->output_count > 0;
 }
 
@@ -227,13 +221,17 @@ static enum assay_verdict verdict_of(const struct assay_trial *trial,
 {
     const bool has_bounds = all_outputs(result, false);
     const bool is_inside = is_inside_bound(result);
-    if (result->model_max_error_over_bound > 1 ||
-        (trial->candidate_is_model && has_bounds && !is_inside))
+    const bool is_wrong_model =
+        result->model_max_error_over_bound > 1 || result->model_inexact > 0;
+    const bool is_wrong = (has_bounds && !is_inside) || has_inexact(result);
+    if (is_wrong_model || (trial->candidate_is_model && is_wrong))
         return ASSAY_CONTRADICTION;
+    if (has_inexact(result)) return ASSAY_OUTSIDE;
     if (all_outputs(result, true) && !has_difference(result)) return ASSAY_EQUAL;
     if (*result->explanation) return ASSAY_EXPLAINED;
     if (has_bounds) return is_inside ? ASSAY_BOUNDED : ASSAY_OUTSIDE;
-    return all_outputs(result, true) ? ASSAY_OUTSIDE : ASSAY_NOT_JUDGED;
+    if (all_outputs(result, true)) return ASSAY_OUTSIDE;
+    return has_exact_throughout(result) ? ASSAY_BOUNDED : ASSAY_NOT_JUDGED;
 }
 
 static void describe_outputs(const struct bench *bench, struct assay_result *result)
@@ -281,8 +279,9 @@ static void weigh_evidence(const struct bench *bench, struct assay_result *resul
         struct assay_output_result *const output = &result->output[place++];
         output->is_constant = output->defined > 1 && is_constant(tensor, bench->map[i]);
         result->is_decisive |=
-            output->defined > 0 && (!output->is_constant || output->differ > 0 ||
-                                    output->outside > 0 || is_by_design);
+            output->defined > 0 &&
+            (!output->is_constant || output->differ > 0 || output->outside > 0 ||
+             output->inexact > 0 || is_by_design);
     }
 }
 
@@ -323,7 +322,8 @@ static enum assay_status run_case(const struct assay_trial_plan *plan,
 {
     const struct assay_operation *const operation = the_case->operation;
     enum assay_status status =
-        make_inputs(bench, the_case, recording, index, &result->message);
+        assay_inputs_open(the_case, recording, index, &bench->problem, &bench->candidate,
+                          &bench->candidate_buffers, &result->message);
     if (status != ASSAY_RAN) return status;
     result->input_hash = assay_inputs_hash(&bench->candidate);
     status = run_candidate(plan, bench, the_case, result);
@@ -338,6 +338,7 @@ static enum assay_status run_case(const struct assay_trial_plan *plan,
         .numerics = &bench->numerics,
         .candidate = &bench->candidate,
         .candidate_is_model = candidate_is_the_model(plan, bench, operation),
+        .has_foreign_inputs = recording || the_case->explicit_bits_count > 0,
     };
     if (plan->uses_model && !bench->trial.candidate_is_model) {
         status = open_model(operation, bench, &bench->numerics, &bench->model,
@@ -351,7 +352,8 @@ static enum assay_status run_case(const struct assay_trial_plan *plan,
     describe_outputs(bench, result);
     status = judge(bench, result);
     if (status != ASSAY_RAN) return status;
-    if (has_difference(result)) explain(bench, result);
+    if (has_difference(result)) status = explain(bench, result);
+    if (status != ASSAY_RAN) return status;
     weigh_evidence(bench, result);
     result->verdict = verdict_of(&bench->trial, result);
     result->has_passed =

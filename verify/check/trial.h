@@ -25,8 +25,10 @@ struct assay_trial {
     const struct assay_operation *operation;
     const void *problem, *numerics; /* numerics of the reference and of the bound */
     const struct assay_tensors *candidate;
-    const struct assay_tensors *model;     /* NULL: nothing to compare bits with */
-    bool candidate_is_model;               /* the candidate is the reference itself */
+    const struct assay_tensors *model; /* NULL: nothing to compare bits with */
+    bool candidate_is_model;           /* the candidate is the reference itself */
+    bool has_foreign_inputs; /* recorded ones, or explicit elements among them: not known
+                                to be what the case's kind of data promises */
     const uint8_t *map[ASSAY_MAX_TENSORS]; /* of outputs: see definedness.h */
 };
 

@@ -3,10 +3,9 @@
 #include "verify/command/bench.h"
 
 #include "verify/backend/backend.h"
+#include "verify/check/inputs.h"
 #include "verify/command/command.h"
 #include "verify/command/selection.h"
-#include "verify/data/buffers.h"
-#include "verify/data/overrides.h"
 
 #include <argp.h>
 #include <omp.h>
@@ -181,14 +180,8 @@ static enum assay_status measure_case(void *context, const struct assay_case *th
     double seconds = 0;
 
     if (!is_wanted(bench, operation->name)) return ASSAY_RAN;
-    enum assay_status status = operation->bind(the_case, &problem, message);
-    if (status != ASSAY_RAN) return status;
-    operation->shape(&problem, &tensors);
-    status = assay_buffers_open(&buffers, &tensors, message);
-    if (status == ASSAY_RAN) {
-        operation->fill(&problem, the_case->data, the_case->seed, &tensors);
-        status = assay_overrides_apply(the_case, &tensors, message);
-    }
+    enum assay_status status =
+        assay_inputs_open(the_case, NULL, 0, &problem, &tensors, &buffers, message);
     const struct assay_run_call call = { the_case, &problem, &tensors };
     struct timed_run run = { bench, &call, message };
     if (status == ASSAY_RAN)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* `assay list`: what there is, from the registries, and random suites. */
+#include "verify/case/setting.h"
 #include "verify/check/trial.h"
 #include "verify/command/command.h"
 #include "verify/report/report.h"
@@ -32,6 +33,18 @@ static void print_choices(const struct assay_choice *choices)
         printf("%s%s", choice == choices ? "" : " | ", choice->name);
 }
 
+static void print_range(const struct assay_parameter *key)
+{
+    const struct assay_setting setting = assay_setting_of(key);
+    char range[128];
+    struct assay_text text = assay_text_open(range, sizeof(range));
+    assay_text_add(&text, "%s", key->is_fraction ? "a fraction from " : "");
+    assay_setting_format(&setting, key->minimum, &text);
+    assay_text_add(&text, " to ");
+    assay_setting_format(&setting, key->maximum, &text);
+    fputs(range, stdout);
+}
+
 static void list_operations(void)
 {
     for (int i = 0; assay_operations[i]; i++) {
@@ -42,7 +55,7 @@ static void list_operations(void)
             if (key->choices)
                 print_choices(key->choices);
             else
-                printf("%lld to %lld", (long long)key->minimum, (long long)key->maximum);
+                print_range(key);
             puts(key->is_required ? " (required)" : "");
         }
     }

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* `assay record`: writes inputs and outputs of cases as recorded files, one a case. */
 #include "verify/backend/backend.h"
+#include "verify/check/inputs.h"
 #include "verify/command/command.h"
 #include "verify/command/selection.h"
-#include "verify/data/buffers.h"
-#include "verify/data/overrides.h"
 #include "verify/data/recording.h"
 #include "verify/data/safetensors.h"
 
@@ -98,7 +97,6 @@ static enum assay_status record_case(void *context, const struct assay_case *the
 {
     (void)recording, (void)index;
     struct record *const record = context;
-    const struct assay_operation *const operation = the_case->operation;
     union {
         max_align_t alignment;
         char bytes[ASSAY_MAX_PROBLEM_BYTES];
@@ -107,14 +105,8 @@ static enum assay_status record_case(void *context, const struct assay_case *the
     struct assay_buffers buffers = { 0 };
     char line[ASSAY_MAX_CASE_LINE];
 
-    enum assay_status status = operation->bind(the_case, &problem, message);
-    if (status != ASSAY_RAN) return status;
-    operation->shape(&problem, &tensors);
-    status = assay_buffers_open(&buffers, &tensors, message);
-    if (status == ASSAY_RAN) {
-        operation->fill(&problem, the_case->data, the_case->seed, &tensors);
-        status = assay_overrides_apply(the_case, &tensors, message);
-    }
+    enum assay_status status =
+        assay_inputs_open(the_case, NULL, 0, &problem, &tensors, &buffers, message);
     const struct assay_run_call call = { the_case, &problem, &tensors };
     if (status == ASSAY_RAN) status = record->backend->run(record->state, &call, message);
     assay_case_format(the_case, line, sizeof(line));

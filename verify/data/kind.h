@@ -16,9 +16,13 @@ enum assay_data_kind {
     ASSAY_DATA_TIES,      /* results lie half way between two output codes */
     ASSAY_DATA_POSITIVE,  /* truncation errors cannot cancel */
     ASSAY_DATA_EXACT,     /* sums never round: any order gives the same bits */
+    ASSAY_DATA_NEEDLE,    /* one key beats all others: out is its V row */
     ASSAY_DATA_RECORDED,  /* inputs come from a recorded file */
     ASSAY_DATA_KIND_COUNT
 };
+
+/* The kinds below are of use for any operation; the others for those that name them. */
+enum { ASSAY_GENERAL_DATA_KINDS = ASSAY_DATA_NEEDLE };
 
 struct assay_data_kind_row {
     const char *name, *meaning;

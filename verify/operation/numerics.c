@@ -27,8 +27,10 @@ static int knob_value(const struct assay_knob *knob, const void *numerics)
 
 static struct assay_setting setting_of(const struct assay_knob *knob)
 {
-    return (struct assay_setting){ knob->name, knob->choices, knob->minimum,
-                                   knob->maximum };
+    return (struct assay_setting){ .name = knob->name,
+                                   .choices = knob->choices,
+                                   .minimum = knob->minimum,
+                                   .maximum = knob->maximum };
 }
 
 static enum assay_status read_name(const struct reader *reader, const char *name)

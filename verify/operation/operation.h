@@ -56,6 +56,8 @@ struct assay_operation {
     const struct assay_named_numerics *numerics;
     const struct assay_knob *knobs;
     size_t problem_bytes, numerics_bytes; /* at most the maxima above */
+    uint32_t data_kinds; /* bit 1 << kind for each kind of data it generates; 0: the kinds
+                            below ASSAY_GENERAL_DATA_KINDS */
 
     /* Case to problem; the only place that refuses. */
     enum assay_status (*bind)(const struct assay_case *, void *problem,
@@ -70,6 +72,11 @@ struct assay_operation {
     /* Fills the inputs. */
     void (*fill)(const void *problem, enum assay_data_kind, uint64_t seed,
                  const struct assay_tensors *);
+    /* Refuses tensors whose contents no kernel may be given (indices outside, plans with
+     * holes, NaN scales); asked when the inputs are there and before any backend runs,
+     * unless unsafe=1. NULL: there is nothing to check. */
+    enum assay_status (*check_inputs)(const void *problem, const struct assay_tensors *,
+                                      struct assay_message *);
     /* Draws a random case of at most @multiply_adds. */
     void (*draw)(struct assay_stream *, double multiply_adds, struct assay_case *);
 
@@ -80,9 +87,10 @@ struct assay_operation {
      * all elements are defined. */
     void (*defined)(const void *problem, const struct assay_tensors *, int64_t part,
                     int output, uint8_t *definedness);
-    /* Computes a part's outputs as @numerics, already checked, does. */
-    void (*model)(const void *problem, const void *numerics, const struct assay_tensors *,
-                  int64_t part);
+    /* Computes a part's outputs as @numerics, already checked, does. ASSAY_RAN or
+     * ASSAY_OUT_OF_MEMORY. */
+    enum assay_status (*model)(const void *problem, const void *numerics,
+                               const struct assay_tensors *, int64_t part);
     /* @numerics gives the precision class the bound is for; @expected has one entry a
      * tensor, those of inputs unused. */
     enum assay_status (*oracle)(const void *problem, const void *numerics,
@@ -92,8 +100,15 @@ struct assay_operation {
     struct assay_cost (*cost)(const void *problem);
     /* Whether the profile behind these numerics was measured by this project. */
     bool (*is_measured)(const void *numerics);
+    /* What a verdict about these numerics has to say beside it ("ours: no upstream sm_90
+     * kernel"), in static memory. NULL, as hook or as answer: nothing. */
+    const char *(*remark)(const void *problem, const void *numerics);
     /* Whether all defined outputs are one constant on purpose (no keys, no rows). */
     bool (*is_constant_by_design)(const void *problem);
+    /* Whether generated data of that kind leave no rounding but the last: every named
+     * numerics must then give the oracle's value of output tensor @output, rounded once
+     * to its format, to the bit. NULL: never. */
+    bool (*is_exact)(const void *problem, enum assay_data_kind, int output);
 };
 
 /* All operations, closed by NULL. */

@@ -34,13 +34,13 @@ struct model_run {
 static enum assay_status model_part(void *context, int64_t part)
 {
     const struct model_run *const run = context;
-    run->operation->model(run->problem, run->numerics, run->tensors, part);
-    return ASSAY_RAN;
+    return run->operation->model(run->problem, run->numerics, run->tensors, part);
 }
 
-void assay_run_model(const struct assay_operation *operation, const void *problem,
-                     const void *numerics, const struct assay_tensors *tensors)
+enum assay_status assay_run_model(const struct assay_operation *operation,
+                                  const void *problem, const void *numerics,
+                                  const struct assay_tensors *tensors)
 {
     struct model_run run = { operation, problem, numerics, tensors };
-    assay_for_each_part(operation->parts(problem), model_part, &run);
+    return assay_for_each_part(operation->parts(problem), model_part, &run);
 }

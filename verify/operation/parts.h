@@ -12,8 +12,9 @@ enum assay_status
 assay_for_each_part(int64_t parts, enum assay_status (*work)(void *context, int64_t part),
                     void *context);
 
-/* Runs the model over all parts. */
-void assay_run_model(const struct assay_operation *operation, const void *problem,
-                     const void *numerics, const struct assay_tensors *tensors);
+/* Runs the model over all parts: ASSAY_RAN or ASSAY_OUT_OF_MEMORY. */
+enum assay_status assay_run_model(const struct assay_operation *operation,
+                                  const void *problem, const void *numerics,
+                                  const struct assay_tensors *tensors);
 
 #endif

@@ -244,6 +244,10 @@ static json_t *output_object(struct json_lines *lines,
     if (output->is_constant) put_flag(lines, object, "constant", true);
     if (output->has_bits) put_bitwise(lines, object, output);
     if (output->has_bound) put_bounded(lines, object, output);
+    if (output->has_exact) put_count(lines, object, "inexact", output->inexact);
+    if (output->inexact > 0)
+        put(lines, object, "inexact_worst",
+            difference_object(lines, &output->tensor, &output->inexact_worst));
     return object;
 }
 
@@ -256,6 +260,7 @@ static void put_judgement(struct json_lines *lines, json_t *object,
     put_flag(lines, object, "decisive", result->is_decisive);
     if (result->is_unverified_profile)
         put_flag(lines, object, "unverified_profile", true);
+    put_text(lines, object, "remark", result->remark);
     put_text(lines, object, "numerics", result->numerics);
     put_text(lines, object, "explanation", result->explanation);
     put_text(lines, object, "message", result->message.text);
@@ -277,6 +282,8 @@ static enum assay_status write_result(void *state, const struct assay_result *re
     if (result->model_max_error_over_bound >= 0)
         put_real(lines, object, "model_max_error_over_bound",
                  result->model_max_error_over_bound);
+    if (result->model_inexact > 0)
+        put_count(lines, object, "model_inexact", result->model_inexact);
 
     if (result->status == ASSAY_RAN || result->input_hash != 0)
         put_hash(lines, object, "input_hash", result->input_hash);

@@ -168,6 +168,7 @@ static void add_properties(struct junit *junit, xmlNode *node,
     if (!(ratio < 0)) add_property(junit, properties, "error/bound", text);
     if (result->is_unverified_profile)
         add_property(junit, properties, "unverified_profile", "true");
+    add_property(junit, properties, "remark", result->remark);
 }
 
 static void describe_failure(const struct junit *junit, const struct assay_result *result,
@@ -180,9 +181,13 @@ static void describe_failure(const struct junit *junit, const struct assay_resul
     if (result->model_max_error_over_bound > 1)
         assay_text_add(text, "; the model itself is at %.3g of the oracle's bound",
                        result->model_max_error_over_bound);
+    if (result->model_inexact > 0)
+        assay_text_add(text,
+                       "; the model itself has %" PRId64 " elements that are not exact",
+                       result->model_inexact);
     for (int i = 0; i < result->output_count; i++) {
         const struct assay_output_result *const output = &result->output[i];
-        if (output->differ == 0 && output->outside == 0) continue;
+        if (output->differ == 0 && output->outside == 0 && output->inexact == 0) continue;
         assay_text_add(text, "; %s:", output->name);
         if (output->has_bits)
             assay_text_add(text, " %" PRId64 " of %" PRId64 " elements differ",
@@ -190,6 +195,10 @@ static void describe_failure(const struct junit *junit, const struct assay_resul
         if (output->has_bound)
             assay_text_add(text, "%s %" PRId64 " outside the bound",
                            output->has_bits ? "," : "", output->outside);
+        if (output->has_exact)
+            assay_text_add(text, "%s %" PRId64 " not exact",
+                           output->has_bits || output->has_bound ? "," : "",
+                           output->inexact);
     }
     if (*result->explanation) assay_text_add(text, "; equals %s", result->explanation);
 }

@@ -137,6 +137,16 @@ static void print_element(FILE *file, const char *role, enum assay_format format
             value_text(assay_report_value(format, bits)).text);
 }
 
+static void print_bound_summary(FILE *file, const struct assay_output_result *output)
+{
+    if (output->bound_worst_index >= 0)
+        fprintf(file, "; error/bound %.3g", output->max_error_over_bound);
+    if (output->outside)
+        fprintf(file, "; %" PRId64 " outside the bound", output->outside);
+    if (output->unclaimed)
+        fprintf(file, "; %" PRId64 " without a bound", output->unclaimed);
+}
+
 /* "d: 24576 elements, 0 differ; error/bound 0.41" */
 static void print_output_line(FILE *file, const struct assay_output_result *output)
 {
@@ -150,24 +160,23 @@ static void print_output_line(FILE *file, const struct assay_output_result *outp
     if (output->has_bits)
         fprintf(file, ", %" PRId64 " differ%s", output->differ,
                 output->differ == 1 ? "s" : "");
-    if (!output->has_bound) return;
-    if (output->bound_worst_index >= 0)
-        fprintf(file, "; error/bound %.3g", output->max_error_over_bound);
-    if (output->outside)
-        fprintf(file, "; %" PRId64 " outside the bound", output->outside);
-    if (output->unclaimed)
-        fprintf(file, "; %" PRId64 " without a bound", output->unclaimed);
+    if (output->has_bound) print_bound_summary(file, output);
+    if (output->has_exact && output->inexact)
+        fprintf(file, "; %" PRId64 " not exact", output->inexact);
+    else if (output->has_exact)
+        fprintf(file, "; exact");
 }
 
-static void print_worst(FILE *file, const struct assay_output_result *output)
+static void print_worst(FILE *file, const char *what, const char *reference,
+                        const struct assay_output_result *output,
+                        const struct assay_difference *worst)
 {
-    const struct assay_difference *const worst = &output->worst;
     const enum assay_format format = output->tensor.format;
 
-    fprintf(file, "    worst bits at ");
+    fprintf(file, "    worst %s at ", what);
     print_at(file, &output->tensor, worst->index, &worst->place);
     print_element(file, "candidate", format, worst->candidate);
-    print_element(file, "reference", format, worst->reference);
+    print_element(file, reference, format, worst->reference);
     if (worst->ulps == UINT64_MAX)
         fprintf(file, "      distance   none: one of them is NaN\n");
     else
@@ -257,13 +266,15 @@ static void print_output_block(FILE *file, const struct assay_output_result *out
     print_output_line(file, output);
     fputc('\n', file);
     if (output->has_bits && output->differ > 0) {
-        print_worst(file, output);
+        print_worst(file, "bits", "reference", output, &output->worst);
         print_difference_table(file, output);
         print_places(file, output);
     }
     const bool is_of_interest = output->differ > 0 || output->outside > 0;
     if (output->has_bound && output->bound_worst_index >= 0 && is_of_interest)
         print_bound(file, output);
+    if (output->inexact > 0)
+        print_worst(file, "inexact bits", "oracle", output, &output->inexact_worst);
 }
 
 static void print_constant_outputs(FILE *file, const struct assay_result *result)
@@ -342,6 +353,11 @@ static void print_explanations(const struct text_report *report,
                 "  contradiction: the model itself is at %.3g of the oracle's bound; "
                 "this is a defect of assay\n",
                 model_ratio);
+    if (result->verdict == ASSAY_CONTRADICTION && result->model_inexact > 0)
+        fprintf(file,
+                "  contradiction: the model itself differs from exact results in %" PRId64
+                " element%s; this is a defect of assay\n",
+                result->model_inexact, plural(result->model_inexact));
     if (*result->explanation) {
         fprintf(file, "  explanation: equals ");
         print_text(file, result->explanation);
@@ -351,6 +367,7 @@ static void print_explanations(const struct text_report *report,
     if (result->is_unverified_profile)
         fprintf(file, "  unverified profile: its constants are published, not measured "
                       "by this project\n");
+    if (result->remark) print_named(file, "remark", result->remark);
     if (report->header.require) print_named(file, "required", report->header.require);
 }
 
@@ -393,6 +410,10 @@ static void print_pass(const struct text_report *report,
         print_text(file, result->explanation);
     }
     if (result->is_unverified_profile) fputs("; unverified profile", file);
+    if (result->remark) {
+        fputs("; ", file);
+        print_text(file, result->remark);
+    }
     fputs("   ", file);
     print_text(file, result->case_line);
     fputc('\n', file);

@@ -88,7 +88,7 @@ void assay_grouped_draw_rest(struct assay_stream *stream, struct assay_case *the
         if (assay_stream_below(stream, 6) == 0)
             assay_case_set(the_case, formats[i], ASSAY_E5M2);
     the_case->data =
-        (enum assay_data_kind)assay_stream_below(stream, ASSAY_DATA_RECORDED);
+        (enum assay_data_kind)assay_stream_below(stream, ASSAY_GENERAL_DATA_KINDS);
     the_case->seed = assay_stream_next(stream);
 }
 
@@ -118,10 +118,11 @@ void assay_grouped_region(const void *problem, int64_t part, int output,
                                          .count = { 1, range.rows, range.columns } };
 }
 
-void assay_grouped_model(const void *problem, const void *numerics,
-                         const struct assay_tensors *tensors, int64_t part)
+enum assay_status assay_grouped_model(const void *problem, const void *numerics,
+                                      const struct assay_tensors *tensors, int64_t part)
 {
     assay_fp8_gemm_grouped_model(grouped_of(problem), numerics, tensors, part);
+    return ASSAY_RAN;
 }
 
 /* Rows that keep c have just its value. */
@@ -187,4 +188,10 @@ bool assay_grouped_is_constant_by_design(const void *problem)
 {
     const struct assay_fp8_gemm_grouped_problem *const grouped = grouped_of(problem);
     return grouped->grouping < ASSAY_K_GROUPED_NT && grouped->gemm.k == 0;
+}
+
+bool assay_grouped_is_exact(const void *problem, enum assay_data_kind kind, int output)
+{
+    (void)problem, (void)output;
+    return kind == ASSAY_DATA_EXACT;
 }

@@ -63,8 +63,8 @@ void assay_grouped_draw_rest(struct assay_stream *stream, struct assay_case *the
 int64_t assay_grouped_parts(const void *problem);
 void assay_grouped_region(const void *problem, int64_t part, int output,
                           struct assay_region *region);
-void assay_grouped_model(const void *problem, const void *numerics,
-                         const struct assay_tensors *tensors, int64_t part);
+enum assay_status assay_grouped_model(const void *problem, const void *numerics,
+                                      const struct assay_tensors *tensors, int64_t part);
 enum assay_status assay_grouped_oracle(const void *problem, const void *numerics,
                                        const struct assay_tensors *tensors, int64_t part,
                                        const struct assay_expected *expected);
@@ -73,5 +73,6 @@ void assay_grouped_place(const void *problem, int output, int64_t element,
 enum assay_status assay_grouped_check_numerics(const void *problem, const void *numerics,
                                                struct assay_message *message);
 bool assay_grouped_is_constant_by_design(const void *problem);
+bool assay_grouped_is_exact(const void *problem, enum assay_data_kind kind, int output);
 
 #endif

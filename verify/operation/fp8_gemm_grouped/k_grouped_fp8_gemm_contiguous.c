@@ -207,6 +207,7 @@ static struct assay_cost cost(const void *bound)
     .place = assay_grouped_place, .cost = cost,                                          \
     .is_measured = assay_fp8_gemm_nt_is_measured,                                        \
     .is_constant_by_design = assay_grouped_is_constant_by_design,                        \
+    .is_exact = assay_grouped_is_exact,                                                  \
   }
 
 const struct assay_operation assay_k_grouped_fp8_gemm_nt_contiguous =

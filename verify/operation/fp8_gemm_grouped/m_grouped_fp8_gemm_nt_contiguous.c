@@ -171,4 +171,5 @@ const struct assay_operation assay_m_grouped_fp8_gemm_nt_contiguous = {
     .cost = cost,
     .is_measured = assay_fp8_gemm_nt_is_measured,
     .is_constant_by_design = assay_grouped_is_constant_by_design,
+    .is_exact = assay_grouped_is_exact,
 };

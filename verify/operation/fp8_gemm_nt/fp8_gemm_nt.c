@@ -253,14 +253,15 @@ static void region(const void *bound, int64_t part, int output,
                                      .count = { range.rows, range.columns } };
 }
 
-static void model(const void *bound, const void *numerics,
-                  const struct assay_tensors *tensors, int64_t part)
+static enum assay_status model(const void *bound, const void *numerics,
+                               const struct assay_tensors *tensors, int64_t part)
 {
     const struct assay_fp8_gemm_nt_problem *const problem = bound;
     if (problem->recipe == ASSAY_RECIPE_MX)
         assay_fp8_gemm_mx_model(&problem->gemm, numerics, tensors, part);
     else
         assay_fp8_gemm_model(&problem->gemm, numerics, tensors, part);
+    return ASSAY_RAN;
 }
 
 struct assay_fp8_gemm_precision
@@ -320,6 +321,12 @@ static bool is_constant_by_design(const void *bound)
     return gemm->k == 0 && !gemm->has_c;
 }
 
+static bool is_exact(const void *bound, enum assay_data_kind kind, int output)
+{
+    (void)bound, (void)output;
+    return kind == ASSAY_DATA_EXACT;
+}
+
 const struct assay_operation assay_fp8_gemm_nt = {
     .name = "fp8_gemm_nt",
     .summary = "d = [c +] (sfa * a) (sfb * b)^T with FP8 operands",
@@ -342,4 +349,5 @@ const struct assay_operation assay_fp8_gemm_nt = {
     .cost = cost,
     .is_measured = assay_fp8_gemm_nt_is_measured,
     .is_constant_by_design = is_constant_by_design,
+    .is_exact = is_exact,
 };

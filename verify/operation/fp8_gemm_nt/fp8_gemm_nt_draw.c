@@ -66,7 +66,7 @@ void assay_fp8_gemm_nt_draw(struct assay_stream *stream, double multiply_adds,
     draw_formats(stream, is_mx, the_case);
     if (is_mx && assay_stream_below(stream, 2)) assay_case_set(the_case, "gran_k", 32);
     the_case->data =
-        (enum assay_data_kind)assay_stream_below(stream, ASSAY_DATA_RECORDED);
+        (enum assay_data_kind)assay_stream_below(stream, ASSAY_GENERAL_DATA_KINDS);
     the_case->seed = assay_stream_next(stream);
     if (recipe == ASSAY_RECIPE_TENSOR && assay_stream_below(stream, 2))
         snprintf(the_case->numerics, sizeof(the_case->numerics), "cublaslt-fast");

@@ -167,11 +167,12 @@ static void region(const void *bound, int64_t part, int output,
                                      .count = { range.rows, range.columns } };
 }
 
-static void model(const void *bound, const void *numerics,
-                  const struct assay_tensors *tensors, int64_t part)
+static enum assay_status model(const void *bound, const void *numerics,
+                               const struct assay_tensors *tensors, int64_t part)
 {
     const struct assay_quantise_case *const quantise = bound;
     assay_quantise_model(&quantise->problem, numerics, tensors, part);
+    return ASSAY_RAN;
 }
 
 static enum assay_status oracle(const void *bound, const void *numerics,

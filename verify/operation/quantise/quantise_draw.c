@@ -25,7 +25,7 @@ static enum assay_data_kind draw_data(struct assay_stream *stream)
 {
     enum assay_data_kind kind;
     do
-        kind = (enum assay_data_kind)assay_stream_below(stream, ASSAY_DATA_RECORDED);
+        kind = (enum assay_data_kind)assay_stream_below(stream, ASSAY_GENERAL_DATA_KINDS);
     while (!assay_quantise_has_data(kind));
     return kind;
 }

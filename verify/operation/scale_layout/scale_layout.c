@@ -204,10 +204,11 @@ static void region(const void *bound, int64_t part, int output,
     region->count[k_axis] = (range.k_blocks + per_word - 1) / per_word;
 }
 
-static void model(const void *problem, const void *numerics,
-                  const struct assay_tensors *tensors, int64_t part)
+static enum assay_status model(const void *problem, const void *numerics,
+                               const struct assay_tensors *tensors, int64_t part)
 {
     assay_scale_layout_model(problem, numerics, tensors, part);
+    return ASSAY_RAN;
 }
 
 static enum assay_status oracle(const void *problem, const void *numerics,

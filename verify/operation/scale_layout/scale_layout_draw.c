@@ -45,7 +45,7 @@ void assay_scale_layout_draw(struct assay_stream *stream, double multiply_adds,
     const bool is_packing = assay_case_value(the_case, "to") == ASSAY_SCALE_PACKED_UE8M0;
     enum assay_data_kind kind;
     do
-        kind = (enum assay_data_kind)assay_stream_below(stream, ASSAY_DATA_RECORDED);
+        kind = (enum assay_data_kind)assay_stream_below(stream, ASSAY_GENERAL_DATA_KINDS);
     while (!assay_scale_layout_has_data(kind) ||
            (is_packing && !assay_scale_layout_has_packable_data(kind)));
     the_case->data = kind;

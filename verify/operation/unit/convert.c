@@ -99,12 +99,13 @@ static void draw(struct assay_stream *stream, double multiply_adds,
     assay_unary_draw(stream, multiply_adds, assay_convert_has_data, the_case);
 }
 
-static void model(const void *bound, const void *numerics,
-                  const struct assay_tensors *tensors, int64_t part)
+static enum assay_status model(const void *bound, const void *numerics,
+                               const struct assay_tensors *tensors, int64_t part)
 {
     struct assay_region box;
     assay_unary_region(bound, part, ASSAY_UNARY_Y, &box);
     assay_convert_model(numerics, tensors, box.start[0], box.count[0]);
+    return ASSAY_RAN;
 }
 
 static enum assay_status oracle(const void *bound, const void *numerics,

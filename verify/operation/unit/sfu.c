@@ -102,13 +102,14 @@ static void draw(struct assay_stream *stream, double multiply_adds,
     assay_unary_draw(stream, multiply_adds, assay_sfu_has_data, the_case);
 }
 
-static void model(const void *bound, const void *numerics,
-                  const struct assay_tensors *tensors, int64_t part)
+static enum assay_status model(const void *bound, const void *numerics,
+                               const struct assay_tensors *tensors, int64_t part)
 {
     const struct assay_unary_problem *const problem = bound;
     struct assay_region box;
     assay_unary_region(bound, part, ASSAY_UNARY_Y, &box);
     assay_sfu_model(numerics, problem->function, tensors, box.start[0], box.count[0]);
+    return ASSAY_RAN;
 }
 
 static void expect(enum assay_sfu_function function, float x, double *value,

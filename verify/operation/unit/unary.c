@@ -73,7 +73,7 @@ void assay_unary_draw(struct assay_stream *stream, double multiply_adds,
     assay_case_set(the_case, "count", count);
     do
         the_case->data =
-            (enum assay_data_kind)assay_stream_below(stream, ASSAY_DATA_RECORDED);
+            (enum assay_data_kind)assay_stream_below(stream, ASSAY_GENERAL_DATA_KINDS);
     while (!has_data(the_case->data));
     the_case->seed = assay_stream_next(stream);
 }

@@ -119,11 +119,12 @@ static void region(const void *bound, int64_t part, int output,
                                      .count = { 1, ASSAY_WGMMA_ROWS, problem->n } };
 }
 
-static void model(const void *bound, const void *numerics,
-                  const struct assay_tensors *tensors, int64_t part)
+static enum assay_status model(const void *bound, const void *numerics,
+                               const struct assay_tensors *tensors, int64_t part)
 {
     (void)bound;
     assay_wgmma_model(numerics, tensors, part);
+    return ASSAY_RAN;
 }
 
 static enum assay_status oracle(const void *bound, const void *numerics,
@@ -172,6 +173,12 @@ static bool is_constant_by_design(const void *bound)
     return false;
 }
 
+static bool is_exact(const void *bound, enum assay_data_kind kind, int output)
+{
+    (void)bound, (void)output;
+    return kind == ASSAY_DATA_EXACT;
+}
+
 const struct assay_operation assay_wgmma = {
     .name = "wgmma",
     .summary = "d = c + a b^T, one chain of tensor-core instructions a block",
@@ -194,4 +201,5 @@ const struct assay_operation assay_wgmma = {
     .cost = cost,
     .is_measured = assay_wgmma_is_measured,
     .is_constant_by_design = is_constant_by_design,
+    .is_exact = is_exact,
 };

@@ -43,6 +43,6 @@ void assay_wgmma_draw(struct assay_stream *stream, double multiply_adds,
     assay_case_set(the_case, "n", n);
     draw_formats(stream, the_case);
     the_case->data =
-        (enum assay_data_kind)assay_stream_below(stream, ASSAY_DATA_RECORDED);
+        (enum assay_data_kind)assay_stream_below(stream, ASSAY_GENERAL_DATA_KINDS);
     the_case->seed = assay_stream_next(stream);
 }
