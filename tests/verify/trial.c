@@ -187,6 +187,12 @@ START_TEST(rows_that_must_stay_untouched_are_watched)
         struct assay_result result = result_of_vandal_on(masked, touch_one, true);
         ck_assert_int_eq(result.output[0].differ, rows[i].differ);
         ck_assert_int_eq(result.output[0].defined, 24);
+        ck_assert_int_eq(result.output[0].outside, rows[i].differ);
+        ck_assert(result.has_passed == !rows[i].differ);
+        assay_result_close(&result);
+
+        /* Nor does it pass by the bound alone. */
+        result = result_of_vandal_on(masked, touch_one, false);
         ck_assert(result.has_passed == !rows[i].differ);
         assay_result_close(&result);
     }

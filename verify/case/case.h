@@ -52,7 +52,7 @@ struct assay_parameter { /* tables are closed by a NULL name */
 };
 
 struct assay_explicit_bits { /* "bits=a.0.3:7f": element [0, 3] of tensor a is 0x7f */
-    char tensor[24];
+    char tensor[32];
     int rank;
     int64_t index[5];
     uint32_t bits;

@@ -9,6 +9,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 extern const struct assay_check assay_check_bound;
 
@@ -41,6 +42,27 @@ static double value_of(const struct assay_minifloat *format, uint32_t bits)
     return format ? assay_minifloat_decode(format, bits) : bits;
 }
 
+/* What an element that nobody may touch began with, and has to hold. */
+static uint32_t poison_of(enum assay_format format)
+{
+    uint32_t bits = 0;
+    memset(&bits, ASSAY_BUFFER_POISON, assay_format_bytes(format));
+    return bits;
+}
+
+static void tally_untouched(const struct assay_tensor *candidate, int64_t element,
+                            struct tally *tally)
+{
+    const uint32_t held = poison_of(candidate->format);
+    if (assay_tensor_bits(candidate, element) == held) return;
+    tally->outside++;
+    if (isinf(tally->worst_ratio)) return;
+    tally->worst_ratio = (double)INFINITY;
+    tally->worst_index = element;
+    tally->worst_value = value_of(assay_minifloat(candidate->format), held);
+    tally->worst_bound = 0;
+}
+
 static void tally_output(const struct bound_run *run, int output,
                          const struct assay_part_expectation *expectation,
                          struct tally *tally)
@@ -52,8 +74,11 @@ static void tally_output(const struct bound_run *run, int output,
     for (struct assay_region_walk at =
              assay_region_begin(candidate, &expectation->region[output]);
          at.index < at.count; assay_region_next(&at)) {
-        if (assay_definedness_at(trial->map[output], at.element) != ASSAY_DEFINED)
+        if (!assay_element_is_judged(trial, output, at.element)) continue;
+        if (assay_definedness_at(trial->map[output], at.element) == ASSAY_UNTOUCHED) {
+            tally_untouched(candidate, at.element, tally);
             continue;
+        }
         const double value = expectation->expected[output].value[at.index];
         const double bound = expectation->expected[output].bound[at.index];
         const uint32_t bits = assay_tensor_bits(candidate, at.element);
