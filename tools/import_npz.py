@@ -2,113 +2,29 @@
 # SPDX-License-Identifier: MIT
 """Makes recorded files (.safetensors.zst) from .npz files of kernel inputs and outputs
 recorded on an H200. The arrays in a file tell its layout; the layouts are the rows of
-LAYOUTS.
+LAYOUTS. With --only just the recordings of those names are made.
 
-  tools/import_npz.py SOURCE.npz... --out DIR
+  tools/import_npz.py SOURCE.npz... --out DIR [--only NAME]...
 """
 import argparse
-import ast
 import os
 import struct
 import sys
-import zipfile
 from collections import Counter
 from math import prod
 from typing import NamedTuple
 
 sys.dont_write_bytecode = True
+import flashmla_layouts  # noqa: E402
 import safetensors_file  # noqa: E402
+from npz_file import (Case, Recording, bf16, e4m3, f32, integers,  # noqa: E402
+                      read_npz)
 from safetensors_file import FileError  # noqa: E402
 
-ELEMENT_BYTES = {'|u1': 1, '|i1': 1, '|b1': 1, '<u2': 2, '<i2': 2, '<f2': 2, '<u4': 4,
-                 '<i4': 4, '<f4': 4, '<u8': 8, '<i8': 8, '<f8': 8}
 DEVICE = {'gpu': 'NVIDIA H200', 'driver': '580', 'cuda': '13.0'}
 DEEPGEMM = {'kernel': 'DeepGEMM fp8_gemm_nt', 'commit': '54e2261'}
 CUBLASLT = {'kernel': 'cuBLASLt FP8 matmul'}
 SCALE_BLOCK = 128
-
-
-class Array(NamedTuple):
-    descr: str
-    shape: tuple
-    data: bytes
-
-
-class Case(NamedTuple):
-    line: str
-    tensors: dict
-
-
-class Recording(NamedTuple):
-    name: str
-    kernel: dict
-    cases: list
-
-
-# --- reading .npz ---------------------------------------------------------------------
-
-def c_order(data, shape, size):
-    """@data, in Fortran order, as C order."""
-    strides = [prod(shape[:i]) for i in range(len(shape))]
-    positions = [0]
-    for n, stride in zip(shape, strides):
-        positions = [p + i * stride for p in positions for i in range(n)]
-    return b''.join(data[p * size:(p + 1) * size] for p in positions)
-
-
-def parse_npy(content, place):
-    if content[:6] != b'\x93NUMPY' or len(content) < 12:
-        raise FileError(f'{place}: not a .npy array')
-    wide = content[6] >= 2
-    start = 12 if wide else 10
-    end = start + struct.unpack_from('<I' if wide else '<H', content, 8)[0]
-    try:
-        header = ast.literal_eval(content[start:end].decode())
-        descr, shape = header['descr'], tuple(header['shape'])
-        size = ELEMENT_BYTES[descr]
-    except (ValueError, SyntaxError, KeyError, TypeError):
-        raise FileError(f'{place}: the .npy header must name one of the types '
-                        f'{" ".join(ELEMENT_BYTES)}') from None
-    data = content[end:]
-    if len(data) != prod(shape) * size:
-        raise FileError(f'{place}: {descr} {shape} takes {prod(shape) * size} bytes, '
-                        f'not {len(data)}')
-    if header['fortran_order'] and len(shape) > 1:
-        data = c_order(data, shape, size)
-    return Array(descr, shape, data)
-
-
-def read_npz(path):
-    try:
-        with zipfile.ZipFile(path) as archive:
-            return {name.removesuffix('.npy'): parse_npy(archive.read(name),
-                                                         f'{path}: {name}')
-                    for name in archive.namelist()}
-    except OSError as error:
-        raise FileError(f'{path}: {error.strerror}') from None
-    except zipfile.BadZipFile:
-        raise FileError(f'{path}: not an .npz archive') from None
-
-
-# --- arrays to tensors ----------------------------------------------------------------
-
-def stored(array, shape, descrs, dtype):
-    if array.descr not in descrs or array.shape != tuple(shape):
-        raise FileError(f'{array.descr} {array.shape} where {" or ".join(descrs)} '
-                        f'{tuple(shape)} belongs')
-    return safetensors_file.tensor(dtype, shape, array.data)
-
-
-def e4m3(array, *shape):
-    return stored(array, shape, ['|u1'], 'F8_E4M3')
-
-
-def f32(array, *shape):
-    return stored(array, shape, ['<f4'], 'F32')
-
-
-def bf16(array, *shape):
-    return stored(array, shape, ['<u2', '<i2'], 'BF16')
 
 
 def narrowed_bf16(array, *shape):
@@ -174,12 +90,6 @@ def import_deepgemm_dense(stem, groups):
             deepgemm_1d1d(p, m, n, k, 'd_f32', b=e4m3(p['b'], n, k),
                           sfb=repeated_rows(block_scales, n)),
             deepgemm_1d1d(p, m, n, k, 'd1_f32')])
-
-
-def integers(array, *shape):
-    """An i32 tensor and its values."""
-    tensor = stored(array, shape, ['<i4'], 'I32')
-    return tensor, struct.unpack(f'<{prod(shape)}i', tensor.data)
 
 
 def contiguous_case(p):
@@ -249,11 +159,16 @@ def import_cublaslt_fp8(stem, groups):
 
 class Layout(NamedTuple):
     what: str
-    fields: set      # a group is a prefix P with an array P_FIELD for each of these
-    convert: object  # None: an operation that arrives later
+    fields: set  # a group is a prefix P with an array P_FIELD for each of these
+    convert: object
+    shared: set = frozenset()  # arrays without prefix, which belong to every group
+    unused: set = frozenset()  # arrays that follow from others
 
 
-# The first row of which the file has a group wins.
+DECODE = {'q', 'out', 'lse', 'meta', 'num_splits'}
+PREFILL = {'out', 'max_logits', 'lse'}
+
+# The first row of which the file has a group, and its shared arrays, wins.
 LAYOUTS = [
     Layout('m_grouped_fp8_gemm_nt_masked', {'a', 'sfa', 'b', 'sfb', 'masked_m', 'd'},
            import_deepgemm_masked),
@@ -262,25 +177,45 @@ LAYOUTS = [
     Layout('fp8_gemm_nt', {'a', 'sfa', 'b', 'sfb', 'd'}, import_deepgemm_many),
     Layout('fp8_gemm_nt', {'a', 'b', 'fast1_f32', 'fast1_bf16', 'fast0_f32',
                            'fast0_bf16'}, import_cublaslt_fp8),
-    Layout('mla_sparse_prefill', {'out', 'max_logits', 'lse'}, None),
-    Layout('mla_sparse_decode or mla_dense_decode', {'out', 'lse', 'num_splits'}, None),
+    Layout('mla_dense_decode', DECODE | {'kv', 'bt', 'seqlens', 'causal'},
+           flashmla_layouts.import_dense_many),
+    Layout('mla_dense_decode', DECODE, flashmla_layouts.import_dense,
+           {'kv', 'block_table', 'seqlens'}),
+    Layout('mla_sparse_decode', DECODE | {'kv', 'kv_stride0', 'idx', 'sink', 'scale'},
+           flashmla_layouts.import_sparse_many),
+    Layout('mla_sparse_decode', DECODE, flashmla_layouts.import_sparse,
+           {'kv', 'indices', 'attn_sink'}, {'kv_dequant'}),
+    Layout('mla_sparse_prefill', PREFILL | {'q', 'kv', 'idx', 'sink', 'topk_length',
+                                            'scale'},
+           flashmla_layouts.import_prefill_many),
+    Layout('mla_sparse_prefill', PREFILL, flashmla_layouts.import_prefill,
+           {'q', 'kv', 'indices', 'attn_sink', 'topk_length'}),
 ]
 
 
-def find_groups(arrays, fields):
-    """Arrays by group, then by field, of the groups that have all of @fields."""
-    suffix = '_' + min(fields)
+def find_groups(arrays, layout):
+    """Arrays by group, then by field, of the groups that have all fields."""
+    suffix = '_' + min(layout.fields)
     prefixes = [name.removesuffix(suffix) for name in arrays if name.endswith(suffix)]
-    return {prefix: {name.removeprefix(prefix + '_'): array
-                     for name, array in arrays.items() if name.startswith(prefix + '_')}
+    if not layout.shared <= set(arrays):
+        return {}
+    shared = {name: arrays[name] for name in layout.shared}
+    return {prefix: {**shared, **{name.removeprefix(prefix + '_'): array
+                                  for name, array in arrays.items()
+                                  if name.startswith(prefix + '_')}}
             for prefix in prefixes
-            if all(f'{prefix}_{field}' in arrays for field in fields)}
+            if all(f'{prefix}_{field}' in arrays for field in layout.fields)}
 
 
 def find_layout(path, arrays):
+    """The layout, its groups, and arrays that belong to none of them."""
     for layout in LAYOUTS:
-        groups = find_groups(arrays, layout.fields)
+        groups = find_groups(arrays, layout)
         if groups:
+            used = {f'{prefix}_{field}' for prefix, p in groups.items() for field in p}
+            rest = set(arrays) - used - layout.shared - layout.unused
+            if rest:
+                raise FileError(f'{path}: array {min(rest)} belongs to no case')
             return layout, groups
     known = ', '.join(sorted({layout.what for layout in LAYOUTS}))
     raise FileError(f'{path}: its arrays are those of no known layout ({known})')
@@ -289,30 +224,25 @@ def find_layout(path, arrays):
 # --- writing --------------------------------------------------------------------------
 
 def merged(cases):
-    """Tensors by stored name: what most cases share is plain, the rest is N/name."""
+    """Tensors by stored name: what most of the cases that have it share is plain, the
+    rest is N/name."""
     tensors = {}
     for name in sorted({name for case in cases for name in case.tensors}):
-        values = [case.tensors.get(name) for case in cases]
-        shared, uses = Counter(values).most_common(1)[0]
-        is_plain = None not in values and (uses > 1 or len(cases) == 1)
+        values = {i: case.tensors[name] for i, case in enumerate(cases)
+                  if name in case.tensors}
+        shared, uses = Counter(values.values()).most_common(1)[0]
+        is_plain = uses > 1 or len(cases) == 1
         if is_plain:
             tensors[name] = shared
-        for i, value in enumerate(values):
-            if value is not None and not (is_plain and value == shared):
+        for i, value in values.items():
+            if not (is_plain and value == shared):
                 tensors[f'{i}/{name}'] = value
     return tensors
 
 
-def import_file(path, folder):
-    arrays = read_npz(path)
-    layout, groups = find_layout(path, arrays)
-    if layout.convert is None:
-        print(f'{path}: {layout.what} is an operation that arrives later: skipped',
-              file=sys.stderr)
-        return
-    used = {f'{prefix}_{field}' for prefix, p in groups.items() for field in p}
-    if set(arrays) - used:
-        raise FileError(f'{path}: array {min(set(arrays) - used)} belongs to no case')
+def import_file(path, folder, only):
+    """Writes the recordings of a file, and returns their names."""
+    layout, groups = find_layout(path, read_npz(path))
     stem = os.path.basename(path).removesuffix('.npz')
     try:
         recordings = list(layout.convert(stem, groups))
@@ -321,11 +251,14 @@ def import_file(path, folder):
     except FileError as error:
         raise FileError(f'{path}: {error}') from None
     for name, kernel, cases in recordings:
+        if only and name not in only:
+            continue
         metadata = {'cases': '\n'.join(case.line for case in cases), **DEVICE, **kernel,
                     'source': os.path.basename(path)}
         target = os.path.join(folder, f'{name}.safetensors.zst')
         safetensors_file.write(target, metadata, merged(cases))
         print(f'{target}: {len(cases)} cases, {os.path.getsize(target)} bytes')
+    return {name for name, _, _ in recordings}
 
 
 def main():
@@ -333,11 +266,18 @@ def main():
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('sources', metavar='SOURCE.npz', nargs='+')
     parser.add_argument('--out', metavar='DIR', required=True)
+    parser.add_argument('--only', metavar='NAME', action='append', default=[],
+                        help='make this recording alone, or these')
     arguments = parser.parse_args()
     try:
         os.makedirs(arguments.out, exist_ok=True)
+        names = set()
         for path in arguments.sources:
-            import_file(path, arguments.out)
+            names |= import_file(path, arguments.out, arguments.only)
+        unknown = set(arguments.only) - names
+        if unknown:
+            raise FileError(f'--only {min(unknown)} is no recording of these files; '
+                            f'they have {", ".join(sorted(names))}')
     except OSError as error:
         print(f'import_npz.py: {arguments.out}: {error.strerror}', file=sys.stderr)
         return 2

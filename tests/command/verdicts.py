@@ -19,6 +19,8 @@ class Verdicts(ToolTest):
         count = Counter()
         for case in cases:
             kernel = case['source'].rsplit('/', 1)[1].split('_')[0]
+            if kernel == 'flashmla':
+                kernel = case['case'].split(' ')[0]
             for output in case['outputs']:
                 self.assertEqual(output['differ'], 0)
                 self.assertLessEqual(output['max_error_over_bound'], 1)
@@ -28,6 +30,11 @@ class Verdicts(ToolTest):
         self.assertEqual(count['pytorch'], 653032)
         self.assertEqual(count['wgmma'], 178176)
         self.assertEqual(count['unary.safetensors.zst'], 56696)
+        self.assertEqual(count['mla_dense_decode'], 1248642)
+        self.assertEqual(count['mla_sparse_decode'], 1313280)
+        self.assertEqual(count['mla_sparse_prefill'], 1513216)
+        self.assertEqual(count['mla_plan'], 3259)
+        self.assertEqual(count['mla_cache_dequantise'], 73728)
         self.assertEqual(summary['elements_equal'], sum(count.values()))
 
     def test_the_model_against_itself_is_only_bounded(self):

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/* mla_sparse_prefill: attention of each query token to the keys that it names. What the
+ * files of this folder share. */
+#ifndef ASSAY_VERIFY_OPERATION_MLA_SPARSE_PREFILL_H
+#define ASSAY_VERIFY_OPERATION_MLA_SPARSE_PREFILL_H
+
+#include "verify/operation/mla/mla_data.h"
+
+struct assay_mla_sparse_prefill_case {
+    struct assay_mla_sparse_prefill_problem problem; /* first: the oracle sees only it */
+    double invalid;  /* of the indices are outside, about */
+    int32_t lengths; /* values of topk_length: 0, 1 for all tokens, or s_q */
+    int32_t topk_length[ASSAY_MAX_LIST_VALUES];
+};
+
+/* Places of the tensors; those not present are left out, and the rest move up. */
+struct assay_mla_sparse_prefill_places {
+    int q, kv, indices, topk_length, attn_sink; /* -1: not present */
+    int out, max_logits, lse, count;
+};
+
+extern const struct assay_operation assay_mla_sparse_prefill;
+
+struct assay_mla_sparse_prefill_places
+assay_mla_sparse_prefill_places(const struct assay_mla_sparse_prefill_problem *problem);
+
+/* How many indices of query token @token count: its topk_length, or topk. */
+static inline int64_t
+assay_mla_sparse_prefill_length(const struct assay_mla_sparse_prefill_case *prefill,
+                                int64_t token)
+{
+    if (prefill->lengths == 0) return prefill->problem.topk;
+    return prefill->topk_length[prefill->lengths == 1 ? 0 : token];
+}
+
+/* mla_sparse_prefill_data.c */
+void assay_mla_sparse_prefill_fill(const void *problem, enum assay_data_kind kind,
+                                   uint64_t seed, const struct assay_tensors *tensors);
+enum assay_status
+assay_mla_sparse_prefill_check_inputs(const void *problem,
+                                      const struct assay_tensors *tensors,
+                                      struct assay_message *message);
+
+/* mla_sparse_prefill_draw.c */
+void assay_mla_sparse_prefill_draw(struct assay_stream *stream, double multiply_adds,
+                                   struct assay_case *the_case);
+
+#endif
