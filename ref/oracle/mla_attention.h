@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Attention as mathematics: the function of the stored inputs, a part at a time, with what
- * a bound has to know about the sums it came from. It shares nothing with the model.
+/* Attention as mathematics: the function of the stored inputs, a part at a time, with
+ * what a bound has to know about the sums it came from. It shares nothing with the
+ * model.
  *
  * Exactness. Products of elements are exact in double; their sums, exp and the sums of
  * weights and of weighted values have errors of double arithmetic: of a score at most
@@ -87,8 +88,8 @@ struct assay_mla_oracle {
     struct assay_mla_oracle_row row[ASSAY_MLA_ORACLE_ROWS];
 
     /* Keys [first_key, first_key + key_count) by position, those a row may see. Vectors
-     * that do not hold numbers are zeros here. Padded magnitudes are |x|, but at least the
-     * smallest normal of the format, 0 for zero. */
+     * that do not hold numbers are zeros here. Padded magnitudes are |x|, but at least
+     * the smallest normal of the format, 0 for zero. */
     int64_t first_key, key_count;
     uint64_t attended; /* bit j: there is a key */
     enum assay_mla_holding holding[ASSAY_MLA_ORACLE_KEYS];
@@ -102,7 +103,8 @@ struct assay_mla_oracle {
 
     float q_single[ASSAY_MLA_ORACLE_SIDE], key_single[ASSAY_MLA_ORACLE_SIDE];
 
-    /* sum over d of q * k, and of padded |q| * |k|; weights; what the observer charges. */
+    /* sum over d of q * k, and of padded |q| * |k|; weights; what the observer charges.
+     * */
     _Alignas(64) double score[ASSAY_MLA_ORACLE_SQUARE];
     _Alignas(64) double magnitude[ASSAY_MLA_ORACLE_SQUARE];
     _Alignas(64) double weight[ASSAY_MLA_ORACLE_SQUARE], cost[ASSAY_MLA_ORACLE_SQUARE];
@@ -112,8 +114,8 @@ struct assay_mla_oracle {
     _Alignas(64) double output_cost[ASSAY_MLA_ORACLE_SLICES][ASSAY_MLA_ORACLE_SQUARE];
 };
 
-/* Told of each block, once the rows' facts but for total are known: fills cost from score,
- * magnitude and weight. NULL functions are not called. */
+/* Told of each block, once the rows' facts but for total are known: fills cost from
+ * score, magnitude and weight. NULL functions are not called. */
 struct assay_mla_observer {
     void *context;
     void (*start)(void *context, struct assay_mla_oracle *oracle); /* of 64 rows */
@@ -137,10 +139,10 @@ double assay_mla_oracle_magnitude(const struct assay_mla_oracle *oracle, int64_t
                                   int64_t position, struct assay_mla_vector_facts *facts);
 
 /* For the pairs of rows and keys in memory, the sum over d of |q * k| modulo
- * 2^exponent[pair]: what truncating each product to a multiple of that power loses, and no
- * truncation to a smaller one exceeds. From above, and within 2^-12 of itself where the
- * power is at least 2^-90 of the largest product possible; otherwise d_qk times the power.
- * For elements of bf16 or f16, so not for keys read as stored. */
+ * 2^exponent[pair]: what truncating each product to a multiple of that power loses, and
+ * no truncation to a smaller one exceeds. From above, and within 2^-12 of itself where
+ * the power is at least 2^-90 of the largest product possible; otherwise d_qk times the
+ * power. For elements of bf16 or f16, so not for keys read as stored. */
 void assay_mla_oracle_residues(struct assay_mla_oracle *oracle, const int *exponent,
                                double *residue);
 

@@ -43,7 +43,8 @@ struct assay_mla_indexed_cache {
     int64_t length; /* indices in use */
 };
 
-/* Keys by position, in the order of the request or of the indices; borrows the tensors. */
+/* Keys by position, in the order of the request or of the indices; borrows the tensors.
+ * */
 struct assay_mla_key_list {
     enum assay_mla_key_source source;
     enum assay_mla_reading reading; /* set it after opening; AS_STORED to begin with */

@@ -2,9 +2,9 @@
 /* What truncated products lose, in single precision: factors are scaled to magnitudes
  * below 2, and their products, of at most 22 bits, are exact unless they are tiny.
  *
- * With C = 1.5 * 2^23 quanta, (p + C) - C is p rounded to a multiple of the quantum if p is
- * below 2^22 quanta; from there on p is one. Products below 2^-126 may lose up to 2^-149
- * each, sums of 2^10 of them 2^-14 of themselves. */
+ * With C = 1.5 * 2^23 quanta, (p + C) - C is p rounded to a multiple of the quantum if
+ * p is below 2^22 quanta; from there on p is one. Products below 2^-126 may lose up to
+ * 2^-149 each, sums of 2^10 of them 2^-14 of themselves. */
 #include "ref/oracle/instruction_sets.h"
 #include "ref/oracle/mla_attention.h"
 

@@ -257,6 +257,56 @@ START_TEST(pages_and_lengths_outside_are_unknown)
 }
 END_TEST
 
+/* --- what truncation takes --------------------------------------------------------- */
+
+static void find_residues(void *context, struct assay_mla_oracle *oracle)
+{
+    static int exponent[ASSAY_MLA_ORACLE_SQUARE];
+    static double residue[ASSAY_MLA_ORACLE_SQUARE];
+    int *const checked = context;
+    memset(oracle->cost, 0, sizeof(oracle->cost));
+    for (int at = 0; at < ASSAY_MLA_ORACLE_SQUARE; at++)
+        exponent[at] = (int)below(at % 7 ? 30 : 200) - (at % 7 ? 25 : 150);
+    assay_mla_oracle_residues(oracle, exponent, residue);
+    for (int i = 0; i < 64; i += 3)
+        for (int j = 0; j < oracle->key_count; j++) {
+            const int at = i * 64 + j;
+            double exact = 0;
+            for (int d = 0; d < 576; d++)
+                exact += fmod(fabs(oracle->q[i * 576 + d] * oracle->key[d * 64 + j]),
+                              ldexp(1, exponent[at]));
+            const bool is_tiny = exponent[at] < -80;
+            if (!(residue[at] >= exact &&
+                  residue[at] <= exact * (1 + 0x1p-12) +
+                                     ldexp(576, exponent[at]) * (is_tiny ? 1 : 0x1p-30)))
+                ck_abort_msg("2^%d: %a, but %a", exponent[at], residue[at], exact);
+            (*checked)++;
+        }
+}
+
+static void start_nothing(void *context, struct assay_mla_oracle *oracle)
+{
+    (void)context, (void)oracle;
+}
+
+START_TEST(residues_are_what_truncated_products_lose)
+{
+    struct assay_mla_dense_decode_problem problem = dense_problem;
+    int checked = 0;
+    const struct assay_mla_observer observer = { &checked, start_nothing, find_residues };
+    for (int is_f16 = 0; is_f16 < 2; is_f16++) {
+        struct assay_mla_part part;
+        problem.format = is_f16 ? ASSAY_F16 : ASSAY_BF16;
+        shape_dense(&problem);
+        assay_mla_dense_decode_part(&problem, &tensors, 0, &part);
+        struct assay_mla_oracle *const oracle = assay_mla_oracle_open(&part);
+        assay_mla_oracle_rows(oracle, 0, &observer);
+        assay_mla_oracle_close(oracle);
+    }
+    ck_assert_int_eq(checked, 2 * 22 * 130);
+}
+END_TEST
+
 /* --- exact results ------------------------------------------------------------------ */
 
 START_TEST(equal_weights_of_integers_and_a_lone_winner_are_exact)
@@ -298,6 +348,7 @@ int main(void)
         without_special_instructions_dense_decode_is_the_same_softmax,
         prefill_attends_to_indices_inside_and_below_the_length,
         nan_and_infinities_are_told_apart,
+        residues_are_what_truncated_products_lose,
         pages_and_lengths_outside_are_unknown,
         equal_weights_of_integers_and_a_lone_winner_are_exact,
         NULL,

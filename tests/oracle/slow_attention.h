@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Attention as a softmax in long double over keys in one list, for testing the oracle. One
- * program, one problem at a time. */
+/* Attention as a softmax in long double over keys in one list, for testing the oracle.
+ * One program, one problem at a time. */
 #ifndef ASSAY_TESTS_ORACLE_SLOW_ATTENTION_H
 #define ASSAY_TESTS_ORACLE_SLOW_ATTENTION_H
 
@@ -74,7 +74,7 @@ static inline void attend(const double *q, double scale, double sink,
                           struct answer *answer)
 {
     static long double weight[MOST_KEYS];
-    long double largest = -INFINITY, total = 0;
+    long double largest = -(long double)INFINITY, total = 0;
     memset(answer, 0, sizeof(*answer));
     for (int j = 0; j < slow.keys; j++) {
         long double score = 0;

@@ -148,7 +148,7 @@ START_TEST(init_gives_defaults_and_set_changes_one_value)
 END_TEST
 
 #define OK        "probe_gemm m=1 n=2 out=f32 "
-#define LONG_NAME "a_name_of_24_characters_"
+#define LONG_NAME "a_name_of_exactly_32_characters_"
 
 /* A line, and two parts of the sentence that refuses it: what is wrong, what is right. */
 static const struct {
@@ -337,8 +337,8 @@ START_TEST(limits_of_counts_and_lengths_hold)
     }
     the_case = parsed("probe_idle bits=a:1,a.0:1,a.0.0:1,a.0.0.0.0.0:1");
     ck_assert_int_eq(the_case.explicit_bits_count, 4);
-    the_case = parsed("probe_idle bits=a_name_of_23_characters:0");
-    ck_assert_str_eq(the_case.explicit_bits[0].tensor, "a_name_of_23_characters");
+    the_case = parsed("probe_idle bits=a_name_of_exactly_31_characters:0");
+    ck_assert_str_eq(the_case.explicit_bits[0].tensor, "a_name_of_exactly_31_characters");
 }
 END_TEST
 

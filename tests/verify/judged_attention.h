@@ -133,7 +133,7 @@ static inline void load_row(const struct assay_mla_numerics *numerics,
     }
 }
 
-/* --- judging -------------------------------------------------------------------------- */
+/* --- judging ----------------------------------------------------------------------- */
 
 struct tally { /* largest error over bound */
     double out, lse, max_logit;

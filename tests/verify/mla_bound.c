@@ -5,7 +5,7 @@
 
 #include <cblas.h>
 
-enum contents { NORMAL, POSITIVE, CANCELLING, STEEP, WIDE, CONTENTS };
+enum contents { NORMAL, POSITIVE, CANCELLING, STEEP, WIDE, TINY, CONTENTS };
 
 static double element(enum contents contents, int i)
 {
@@ -15,6 +15,7 @@ static double element(enum contents contents, int i)
     case CANCELLING: return i % 2 ? x : 1 + x / 64;
     case STEEP: return 4 * x;
     case WIDE: return x * exp2(uniform() * 6);
+    case TINY: return x * 0x1p86; /* of keys; those of q are subnormal */
     default: return x;
     }
 }
@@ -22,7 +23,8 @@ static double element(enum contents contents, int i)
 static void fill(enum contents contents, int keys, enum assay_format format)
 {
     for (int i = 0; i < ROWS * WIDTH; i++)
-        q_codes[i] = code_of(format, element(contents, i));
+        q_codes[i] =
+            code_of(format, element(contents, i) * (contents == TINY ? 0x1p-214 : 1));
     for (int i = 0; i < keys * WIDTH; i++)
         keys_codes[i] = code_of(format, element(contents, i / 2 * 2) *
                                             (contents == CANCELLING && i % 2 ? -1 : 1));
@@ -69,7 +71,10 @@ static struct tally challenge_all(const struct assay_mla_numerics *numerics,
     struct tally tally = { 0 };
     for (int contents = NORMAL; contents < CONTENTS; contents++)
         for (int i = 0; i < 6; i++) {
-            const float scale = contents == WIDE ? 0.001f : 1 / 24.0f;
+            const float scale = contents == WIDE   ? 0.001f
+                                : contents == TINY ? 0x1p37f
+                                                   : 1 / 24.0f;
+            if (contents == TINY && format == ASSAY_F16) continue;
             fill((enum contents)contents, counts[i], format);
             fill_sinks();
             if (may_be_split)
@@ -107,12 +112,15 @@ START_TEST(so_they_do_with_other_arithmetic)
     numerics.align_bits = 18;
     numerics.result_bits = 23;
     challenge_all(&numerics, ASSAY_BF16, true);
+    numerics = assay_mla_flashmla_dense;
+    numerics.unit = ASSAY_MLA_FMA;
+    challenge_all(&numerics, ASSAY_BF16, true);
     challenge_all(&assay_mla_flash, ASSAY_BF16, true);
     challenge_all(&assay_mla_naive, ASSAY_BF16, false);
 }
 END_TEST
 
-/* --- where little or nothing is rounded ----------------------------------------------- */
+/* --- where little or nothing is rounded -------------------------------------------- */
 
 static const struct assay_mla_numerics *const named[] = {
     &assay_mla_flashmla_dense, &assay_mla_flashmla_sparse_decode,
@@ -195,7 +203,65 @@ START_TEST(a_sink_takes_its_share)
 }
 END_TEST
 
-/* --- what is claimed of what is no number --------------------------------------------- */
+/* --- cached keys that kernels round ------------------------------------------------ */
+
+/* One v32 token of ones, 1.0 being code 0x38, with @scale, is all that a row sees. */
+static void expect_token(float scale, const struct assay_mla_numerics *numerics)
+{
+    static uint8_t token[656];
+    const struct assay_mla_sparse_decode_problem problem = {
+        .b = 1,
+        .s_q = 1,
+        .h_q = ROWS,
+        .cache = { .kv = ASSAY_MLA_V32,
+                   .pages = 1,
+                   .page_size = 1,
+                   .page_stride = sizeof(token),
+                   .topk = 64 },
+        .num_sm_parts = 66,
+        .softmax_scale = 1 / 24.0f,
+    };
+    struct assay_expected expected[ASSAY_MAX_TENSORS] = { 0 };
+    memset(token, 0x38, 512);
+    for (int tile = 0; tile < 4; tile++)
+        memcpy(token + 512 + 4 * tile, &scale, sizeof(scale));
+    for (int i = 0; i < 64; i++)
+        indices[i] = i == 9 ? 0 : -1;
+    tensors.count = 0;
+    add_tensor("q", ASSAY_BF16, 4, SHAPE(1, 1, ROWS, WIDTH), q_codes);
+    add_tensor("k_cache", ASSAY_U8, 2, SHAPE(1, sizeof(token)), token);
+    add_tensor("indices", ASSAY_I32, 3, SHAPE(1, 1, 64), indices);
+    add_tensor("out", ASSAY_BF16, 4, SHAPE(1, 1, ROWS, OUTPUTS), NULL);
+    add_tensor("lse", ASSAY_F32, 3, SHAPE(1, ROWS, 1), NULL);
+    expected[3] = (struct assay_expected){ out[0], out[1] };
+    expected[4] = (struct assay_expected){ lse[0], lse[1] };
+    ck_assert_int_eq(
+        assay_mla_sparse_decode_expect(&problem, numerics, &tensors, 0, expected),
+        ASSAY_RAN);
+}
+
+START_TEST(the_value_is_that_of_stored_keys_and_the_bound_reaches_rounded_ones)
+{
+    const float scale = 1 + 0x1.8p-9f; /* its bf16 is 1 */
+    fill(NORMAL, 1, ASSAY_BF16);
+    expect_token(scale, &assay_mla_flashmla_sparse_decode);
+    double score = 0;
+    for (int d = 0; d < 512; d++)
+        score += value_of(ASSAY_BF16, q_codes[d]) / 24;
+    ck_assert_double_eq_tol(lse[0][0], score * (double)scale, 0x1p-20);
+    ck_assert_double_ge(lse[1][0], fabs(score) * 0x1.8p-9 * (1 - 0x1p-20));
+    ck_assert_double_le(lse[1][0], fabs(score) * 0x1.8p-9 + 0x1p-10);
+    for (int at = 0; at < ROWS * OUTPUTS; at++) {
+        ck_assert_double_eq(out[0][at], (double)scale);
+        ck_assert_double_eq_tol(out[1][at], 0x1.8p-9, 0x1p-20);
+    }
+    expect_token(1, &assay_mla_flashmla_sparse_decode);
+    ck_assert_double_lt(lse[1][0], 0x1p-10);
+    ck_assert_double_eq(out[1][0], 0);
+}
+END_TEST
+
+/* --- what is claimed of what is no number ------------------------------------------ */
 
 START_TEST(rows_without_keys_are_known)
 {
@@ -266,6 +332,7 @@ int main(void)
         equal_weights_leave_only_the_rounding_of_the_output,
         a_lone_winner_is_its_value_to_the_bit,
         a_sink_takes_its_share,
+        the_value_is_that_of_stored_keys_and_the_bound_reaches_rounded_ones,
         rows_without_keys_are_known,
         nan_is_claimed_and_infinity_is_not,
         what_kernels_cannot_keep_is_not_claimed,

@@ -87,7 +87,7 @@ static void expect(const struct assay_mla_combine_numerics *numerics)
                      ASSAY_RAN);
 }
 
-/* --- a simulated kernel --------------------------------------------------------------- */
+/* --- a simulated kernel ------------------------------------------------------------ */
 
 static double way; /* of errors: 0 random */
 

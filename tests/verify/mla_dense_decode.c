@@ -82,7 +82,7 @@ START_TEST(a_smaller_case_keeps_the_values_it_shares)
         for (int i = 0; i < 2; i++) {
             char text[160];
             snprintf(text, sizeof(text), "mla_dense_decode %s data=%s seed=5",
-                     i ? "b=2 h_q=2 h_k=1 s_q=1 s_k=1,64 pages=8"
+                     i ? "b=2 h_q=2 h_k=1 s_q=2 s_k=1,64 pages=8"
                        : "b=3 h_q=8 h_k=2 s_q=2 s_k=64,128,4 table_columns=3 "
                          "plan=whole",
                      kind == ASSAY_DATA_EXACT ? "normal" : assay_data_kinds[kind].name);
@@ -92,9 +92,11 @@ START_TEST(a_smaller_case_keeps_the_values_it_shares)
         const uint16_t *const large = tensors[0].item[ASSAY_DENSE_Q].data;
         const uint16_t *const small = tensors[1].item[ASSAY_DENSE_Q].data;
         for (int64_t request = 0; request < 2; request++) {
-            for (int64_t head = 0; head < 2; head++)
-                ck_assert(memcmp(large + (request * 2 * 8 + head) * D,
-                                 small + (request * 2 + head) * D, 2 * D) == 0);
+            for (int64_t row = 0; row < 4; row++) {
+                const int64_t at = (request * 2 + row / 2) * 8 + row % 2;
+                ck_assert(
+                    memcmp(large + at * D, small + (request * 4 + row) * D, 2 * D) == 0);
+            }
             for (int64_t token = 0; token < (request ? 64 : 1); token++)
                 ck_assert(memcmp(key_of(&tensors[0], request, token, 0),
                                  key_of(&tensors[1], request, token, 0), 2 * D) == 0);
@@ -297,6 +299,7 @@ START_TEST(exact_and_needle_data_give_the_oracles_out_to_the_bit)
         "b=2 h_q=6 h_k=2 s_q=3 s_k=512,2 plan=whole format=f16 data=exact",
         "b=3 h_q=4 s_k=256,0,77 plan=blocks data=needle",
         "b=2 h_q=6 h_k=2 s_q=3 s_k=400,2 causal=1 plan=random data=needle",
+        "b=12 h_q=2 s_q=4 s_k=5 causal=1 data=needle",
         "b=2 h_q=65 s_k=200,129 format=f16 softmax_scale=0.5 data=needle",
     };
     static const char *const numerics[] = { "flashmla-dense", "flash", "naive",
@@ -431,6 +434,23 @@ START_TEST(numerics_differ_in_bits_and_explain_one_another)
 }
 END_TEST
 
+/* The model follows any plan; what it leaves out is no bug of the model. */
+START_TEST(a_faulty_plan_is_judged_by_bits_only)
+{
+    struct assay_result result =
+        result_of("mla_dense_decode b=2 h_q=3 s_k=65,640 unsafe=1 "
+                  "bits=tile_scheduler_metadata.2.3:0",
+                  "", NULL);
+    ck_assert_int_eq(result.verdict, ASSAY_BOUNDED);
+    ck_assert_int_eq(result.output[OUT].unclaimed, result.output[OUT].elements);
+    ck_assert_int_eq(result.output[LSE].unclaimed, result.output[LSE].elements);
+    assay_result_close(&result);
+    result = result_of("mla_dense_decode b=2 h_q=3 s_k=65,640 unsafe=1", "", NULL);
+    ck_assert_int_eq(result.output[OUT].unclaimed + result.output[LSE].unclaimed, 0);
+    assay_result_close(&result);
+}
+END_TEST
+
 START_TEST(requests_without_keys_are_constant_by_design)
 {
     struct assay_result result =
@@ -482,6 +502,7 @@ int main(void)
         a_repeated_run_gives_the_same_bits,
         another_plan_changes_bits_within_the_bound,
         numerics_differ_in_bits_and_explain_one_another,
+        a_faulty_plan_is_judged_by_bits_only,
         requests_without_keys_are_constant_by_design,
         f16_is_remarked_upon_and_bf16_is_not,
         cost_counts_every_product_of_queries_keys_and_values,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Attention of one row for testing bounds, written apart from the model: dot-adds in
- * exact double arithmetic, keys, dimensions and sums in random order, blocks and splits of
- * random size, functions that err as far as they may in a wanted direction. One program,
- * one row at a time. */
+ * exact double arithmetic, keys, dimensions and sums in random order, blocks and splits
+ * of random size, functions that err as far as they may in a wanted direction. One
+ * program, one row at a time. */
 #ifndef ASSAY_TESTS_VERIFY_SIMULATED_ATTENTION_H
 #define ASSAY_TESTS_VERIFY_SIMULATED_ATTENTION_H
 
@@ -61,7 +61,7 @@ static inline void shuffle(int *order, int count)
     }
 }
 
-/* --- f32 and narrower ---------------------------------------------------------------- */
+/* --- f32 and narrower -------------------------------------------------------------- */
 
 static inline float flushed(float x)
 {
@@ -94,7 +94,7 @@ static inline double narrowed(double x, bool is_toward_zero)
     return ldexp(is_toward_zero ? trunc(steps) : rint(steps), exponent - bits);
 }
 
-/* --- functions ------------------------------------------------------------------------ */
+/* --- functions --------------------------------------------------------------------- */
 
 static inline double way(int key)
 {
@@ -115,8 +115,8 @@ static inline bool is_hardware(int functions)
     return functions == ASSAY_MLA_FUNCTIONS_HARDWARE;
 }
 
-/* The nearest f32 to a value that is off by @relative of itself and by @absolute, of which
- * the rounding takes half a unit. */
+/* The nearest f32 to a value that is off by @relative of itself and by @absolute, of
+ * which the rounding takes half a unit. */
 static inline float off(double value, double relative, double absolute, double way_off)
 {
     return (float)(value + way_off * ((relative - 0x1p-24) * fabs(value) + absolute));
@@ -148,7 +148,7 @@ static inline float quotient(float x, float y)
                           : (float)value);
 }
 
-/* --- products ------------------------------------------------------------------------- */
+/* --- products ---------------------------------------------------------------------- */
 
 static inline double cut(double x, int exponent)
 {
@@ -210,7 +210,7 @@ static inline float score_of(int key)
     return chain(0, a, b, simulation.d_qk, simulation.numerics->unit == ASSAY_MLA_FMA);
 }
 
-/* --- a split -------------------------------------------------------------------------- */
+/* --- a split ----------------------------------------------------------------------- */
 
 struct part_of_row {
     float maximum, sum, output[OUTPUTS], c;
@@ -294,7 +294,7 @@ static inline void attend(struct part_of_row *part, const int *keys, int count,
     }
 }
 
-/* --- the row -------------------------------------------------------------------------- */
+/* --- the row ----------------------------------------------------------------------- */
 
 static const float ln_2 = 0x1.62e430p-1f, log2_e_single = 0x1.715476p+0f;
 

@@ -11,38 +11,39 @@
  *
  * What eta_j counts, in the order of a kernel:
  *   score     ln 2 * c * (error of the chain, mla_precision.c)
- *   scale     c is rounded, its log2(e) too: 1.25 u * |x_j| * ln 2. The same change of all
- *             t_j, |T| * 1.25 u, matters to lse and sinks alone.
+ *   scale     c is rounded, and so may its log2(e) be: 1.25 u * |x_j| * ln 2. The same
+ *             change of all t_j, |T| * 1.25 u, matters to lse and sinks alone.
  *   argument  The running maximum M, however it was rounded, is the number that all later
  *             differences meet: its rounding cancels. t_j - M and the differences of
  *             maxima are rounded once each and add up to x_j: u * |x_j| * ln 2. Not
  *             fused, c * s_j is rounded too: u * |t_j| * ln 2.
  *   weight    the error of ex2
  *   rescaling Each rise of the maximum after key j costs an ex2 and two products. There
- *             are at most (keys - 1) / keys_per_raise of them, whatever the order and the
- *             size of blocks, if blocks have 16 keys or more (1 on the plain schedule).
+ *             are fewer of them than keys, and than blocks, whatever the order of both;
+ *             blocks are counted as if they had 16 positions (1 on the plain schedule).
  *   p         rounded once, after its last rescaling or before: p_relative. f16 also has
  *             subnormals: p_absolute at most, of p_j relative to a smaller maximum.
  *   values    A chain of n products with magnitudes p_j |v_j| loses at most
  *             n * 2^-align_bits + steps * (2^-align_bits + 2^-result_bits) of the sum of
- *             those, n * u by fma: added to each D_j. Rescaling only makes losses smaller.
- *   sum of L  n - 1 roundings of partial sums, each half a unit in the last place of L.
+ *             those, n * u by fma: added to each eta_j. Rescaling makes losses smaller.
+ *   sum of L  n - 1 roundings of partial sums, each half a unit in the last place of L
  *   flush     A weight that may be below 2^-120 of the sum may be lost: D_j >= 1.
  *
  * Common errors. Key m can stand for all: what changes its weight changes nothing if it
- * changes the others too. Relative to it eta_j becomes eta_j + eta_m, and 0 for m. That is
- * used where m has half of L or more. Key m's p is 2^(rounding of M) where no other score
- * comes near; if that is much nearer to 1 than half a unit, p becomes 1.
+ * changes the others too. Relative to it eta_j becomes eta_j + eta_m, and 0 for m. That
+ * is used where m has half of L or more. Key m's p is 2^(rounding of M) where no other
+ * score comes near; if that is much nearer to 1 than half a unit, p becomes 1.
  *
- * Splits (at most 160, and not in one block; the plan is not looked at): lse of a split is
- * a rounded logarithm; its weight in combine is ex2 of a rounded difference to G, which is
- * rounded as well. Each counts in both sums: ln 2 * (logarithm + u * |lse|), ex2 + ln 2 *
- * u * (|x_j| + log2 n), partial results are normalised and rounded, and added by fma.
+ * Splits (at most 160, and none of a single block; the plan is not looked at): lse of a
+ * split is a rounded logarithm; its weight in combine is ex2 of a rounded difference to
+ * G, which is rounded as well. Each counts in both sums: ln 2 * (logarithm + u * |lse|),
+ * ex2 + ln 2 * u * (|x_j| + log2 n). Partial results are normalised and rounded, and
+ * added by fma; so are weights.
  *
  * Then: the reciprocal and the product, absolute terms of 2^-126 for flushed sums, and
  * rounding to the output format, from both ends of the interval: nothing is lost where it
  * has one value. Rows whose q is zero have p = 1: only V's sums (exact while they are
- * integers of 2^24 in some unit), splits and the quotient count.
+ * integers of 24 bits in some unit), splits and the quotient count.
  *
  * lse: L's error without common terms taken out, |T| * 1.25 u * ln 2, the logarithm and
  * the roundings of M * ln 2, of the sum, and of ln 2 itself (2^-28). max_logits: the
@@ -55,7 +56,7 @@
  * Nothing is claimed of rows with infinities or keys from outside the cache, of scores
  * beyond 2^96 (the running maximum starts at -1e30), where sums of values may overflow,
  * of a finite mask with a c that can't tell it from -1e30, of lse in rows of NaN if those
- * count as empty. The oracle's errors, below 2^-40 of what is counted, are in the factor
+ * count as empty. The oracle's errors, below 2^-26 of what is counted, are in the factor
  * 1 + 2^-18, as are second-order terms. */
 #include "verify/operation/mla/mla_bound.h"
 
@@ -124,10 +125,11 @@ static struct totals totals_of(const struct assay_mla_bound *bound,
     totals.sum_error = error / totals.divisor;
     totals.own_sum_error /= total;
     const double align = precision->is_value_by_fma ? 23 : precision->align_bits;
+    /* Sums that are flushed, products of subnormal p, values that are flushed. */
     totals.lost =
         (row->raises + 2) * ASSAY_MLA_SMALLEST_NORMAL +
-        keys *
-            (ldexp(oracle->largest_value, precision->p_exponent - (int)align) + 0x1p-149);
+        keys * (ldexp(oracle->largest_value, precision->p_exponent - (int)align) +
+                (precision->is_value_by_fma ? ASSAY_MLA_SMALLEST_NORMAL : 0x1p-149));
     return totals;
 }
 
@@ -164,12 +166,12 @@ static double lse_bound(const struct assay_mla_bound *bound,
     const double top = fabs(row->top), lse = fabs(row->top + log2(total));
     const double one =
         assay_mla_lg2_error(&precision->attention, log2(keys)) + U * (top + lse);
+    const double splits = assay_mla_splits(bound);
     const double split =
-        assay_mla_lg2_error(&precision->combine, log2(assay_mla_splits(bound))) +
-        2 * U * lse;
-    const double error =
-        LN_2 * (SCALE_U * top + fmax(one, split) + LN_2_ERROR * (top + lse)) -
-        log1p(-totals->own_sum_error);
+        assay_mla_lg2_error(&precision->combine, log2(splits)) + 2 * U * lse;
+    const double error = LN_2 * (SCALE_U * top + (splits > 1 ? fmax(one, split) : one) +
+                                 LN_2_ERROR * (top + lse)) -
+                         log1p(-totals->own_sum_error);
     return error * SLACK + 2 * ASSAY_MLA_SMALLEST_NORMAL;
 }
 

@@ -4,14 +4,13 @@
  * weight w = 2^(s - m), G' = m + log2(L + w), otherwise G' = G.
  *
  * G of a kernel has the errors, in units of ln 2, of
- *   weights    ex2, and its argument: u * |l_i - m|; nothing for the largest, as ex2(0) = 1
- *   L          n - 1 roundings, each half a unit in the last place of L
- *   logarithm  of L in [1, n]
- *   sum        u * |G|; nothing where log2 L is 0
- * and with a sink those of ex2, of the argument, u * (1.25 |s| + 2 |s - G|), weighted by w
- * / (L + w), of 1 + z, of its logarithm and of the sum, u * |G'|. Weights 2^(l_i - G) have
- * ex2 and u * |l_i - G'|; sums of products by fma, or by products and additions, n + 1
- * roundings of magnitudes:
+ *   weights    ex2, and its argument: u * |l_i - m|; nothing for the largest, as ex2(0)
+ *   = 1 L          n - 1 roundings, each half a unit in the last place of L logarithm
+ *   of L in [1, n] sum        u * |G|; nothing where log2 L is 0
+ * and with a sink those of ex2, of the argument, u * (1.25 |s| + 2 |s - G|), weighted
+ * by w / (L + w), of 1 + z, of its logarithm and of the sum, u * |G'|. Weights 2^(l_i -
+ * G) have ex2 and u * |l_i - G'|; sums of products by fma, or by products and
+ * additions, n + 1 roundings of magnitudes:
  *     |error| <= sum of w_i D_i |o_i| / (L + w) + |out| * (error of 2^G')
  * D_i >= 1 where a weight below 2^-125 may be flushed. A single split without a sink is
  * itself. Then absolute terms of 2^-126, and rounding to the output format from both ends
@@ -43,8 +42,8 @@ static double sum_error(const struct assay_mla_accuracy *accuracy,
 {
     if (row->counting == 1) return 0;
     const double total = row->total, log2_total = log2(total);
-    double error =
-        (double)(row->counting - 1) * ldexp(1, assay_mla_exponent(total * (1 + 0x1p-10)) - 24);
+    double error = (double)(row->counting - 1) *
+                   ldexp(1, assay_mla_exponent(total * (1 + 0x1p-10)) - 24);
     for (int64_t i = 0; i < row->splits; i++)
         if (row->weight[i] > 0 && row->weight[i] < 1)
             error += row->weight[i] *

@@ -72,6 +72,14 @@ enum assay_status assay_mla_check_plan(const struct assay_mla_plan_problem *prob
                                        const struct assay_tensors *tensors,
                                        struct assay_message *message);
 
+/* Claims nothing of a part's outputs under a plan with a fault: unsafe cases have
+ * them. */
+void assay_mla_disclaim_faulty_plan(const struct assay_mla_plan_problem *plan,
+                                    const struct assay_operation *operation,
+                                    const void *problem,
+                                    const struct assay_tensors *tensors, int64_t part,
+                                    const struct assay_expected *expected);
+
 /* softmax_scale= of a case; 0 means d_qk^-0.5, a double narrowed to f32. */
 float assay_mla_softmax_scale(const struct assay_case *the_case, int64_t d_qk);
 

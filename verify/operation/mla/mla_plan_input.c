@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Plans as inputs: the scheduler's, and others that are as legal. */
 #include "ref/kernel/mla_plan.h"
+#include "verify/operation/expectation.h"
 #include "verify/operation/mla/mla_data.h"
 
 #include <assert.h>
+#include <math.h>
 #include <string.h>
 
 const struct assay_choice assay_mla_plan_choices[] = {
@@ -162,4 +164,24 @@ enum assay_status assay_mla_check_plan(const struct assay_mla_plan_problem *prob
                       "the plan in tile_scheduler_metadata and num_splits %s, in request "
                       "%lld; every block must be in one split, in order, or use unsafe=1",
                       fault, (long long)request);
+}
+
+void assay_mla_disclaim_faulty_plan(const struct assay_mla_plan_problem *plan,
+                                    const struct assay_operation *operation,
+                                    const void *problem,
+                                    const struct assay_tensors *tensors, int64_t part,
+                                    const struct assay_expected *expected)
+{
+    int64_t request = 0;
+    if (!assay_mla_plan_fault(plan, tensors, &request)) return;
+    for (int i = 0; i < tensors->count; i++) {
+        if (!tensors->item[i].is_output) continue;
+        struct assay_region box;
+        operation->region(problem, part, i, &box);
+        const int64_t count = assay_region_begin(&tensors->item[i], &box).count;
+        for (int64_t at = 0; at < count; at++) {
+            expected[i].value[at] = 0;
+            expected[i].bound[at] = (double)INFINITY;
+        }
+    }
 }

@@ -2,20 +2,22 @@
 /* Accuracies of functions are those of sfu (verify/operation/unit/sfu.c says where they
  * come from), or those of rounding to nearest.
  *
- * Chains. p are the products, S their exact sum, A the sum of their padded magnitudes, all
- * p multiples of the unit u. Positive products sum to at most M = (A + |S|) / 2, so do
- * negative ones, and no partial sum in any order is larger; truncation only takes it
+ * Chains. p are the products, S their exact sum, A the sum of their padded magnitudes,
+ * all p multiples of the unit u. Positive products sum to at most M = (A + |S|) / 2, so
+ * do negative ones, and no partial sum in any order is larger; truncation only takes it
  * toward zero. A product aligns by an exponent of at most X = min(E(A), the operands'
- * largest exponents added), E(x) = floor(log2 x); an accumulator by at most E(M). Quanta
- * of a step's terms, of an accumulator beside a larger product, of a result:
+ * largest exponents added), E(x) = floor(log2 x); an accumulator by at most E(M).
+ * Quanta of a step's terms, of an accumulator beside a larger product, of a result:
  *     q  = 2^(max(X, E(M)) - align_bits)
  *     q1 = 2^(X - align_bits), or q if align_bits < result_bits
  *     r  = 2^(E(M) - result_bits), at least 2^-149
- * Products lose |p| mod their step's quantum, which divides q: at most |p| mod q. Truncating
- * a multiple of u to quantum x loses nothing if u >= x, else at most x - u:
+ * Products lose |p| mod their step's quantum, which divides q: at most |p| mod q.
+ * Truncating a multiple of u to quantum x loses nothing if u >= x, else at most x - u:
  *     error = sum of |p| mod q + (steps - 1) * loss(q1) + steps * loss(r)
+ * and a subnormal sum may be flushed where it is used.
  * By fma: a rounding to nearest a product, each half a unit in the last place of M at
- * most, or the flush of a subnormal. */
+ * most, or the flush of a subnormal; a subnormal factor is flushed too, and takes its
+ * product along, below 2^-126 times the largest factor. */
 #include "verify/operation/mla/mla_precision.h"
 
 #include <math.h>
@@ -150,8 +152,11 @@ static double fma_error(const struct assay_mla_chain *chain)
 {
     const double most = most_of(chain);
     const int quantum = larger(assay_mla_exponent(most) + 1 - F32_BITS, F32_LSB);
-    return (double)chain->products *
-           (loss(quantum, lsb_of(chain)) / 2 + fmin(most, ASSAY_MLA_SMALLEST_NORMAL));
+    const double rounding = loss(quantum, lsb_of(chain)) / 2;
+    const double result_lost = fmin(most, ASSAY_MLA_SMALLEST_NORMAL);
+    const double factor_lost =
+        fmin(most, ASSAY_MLA_SMALLEST_NORMAL * ldexp(2, chain->factor));
+    return (double)chain->products * (rounding + result_lost + factor_lost);
 }
 
 double assay_mla_chain_error(const struct assay_mla_precision *precision,
@@ -166,7 +171,8 @@ double assay_mla_chain_error(const struct assay_mla_precision *precision,
                            : assay_mla_chain_quantum(precision, chain);
     const int result =
         larger(assay_mla_exponent(most_of(chain)) - precision->result_bits, F32_LSB);
-    return chain->residue + (steps - 1) * loss(beside, lsb) + steps * loss(result, lsb);
+    return chain->residue + (steps - 1) * loss(beside, lsb) + steps * loss(result, lsb) +
+           fmin(most_of(chain), ASSAY_MLA_SMALLEST_NORMAL);
 }
 
 /* --- outputs ---------------------------------------------------------------------- */

@@ -42,6 +42,7 @@ struct assay_mla_chain {
     int64_t products;
     double sum, magnitude; /* exact sum; sum of padded magnitudes */
     int exponent, lsb;     /* largest that alignment can see; of all products */
+    int factor;            /* the factors' largest exponent */
     double residue;        /* what they lose when each is truncated, at most: */
 };
 

@@ -63,6 +63,7 @@ static struct assay_mla_chain chain_of(const struct assay_mla_bound *bound,
         .magnitude = magnitude,
         .exponent = q->exponent + key->exponent,
         .lsb = q->lsb + key->lsb,
+        .factor = q->exponent > key->exponent ? q->exponent : key->exponent,
     };
 }
 
@@ -79,8 +80,10 @@ static double competition(const struct assay_mla_bound *bound,
                           const struct assay_mla_oracle_row *facts)
 {
     const double most = facts->q.norm * facts->largest_norm * (1 + 0x1p-30);
-    const struct assay_mla_vector_facts any = { .exponent = 2000, .lsb = -2000 };
-    struct assay_mla_chain chain = chain_of(bound, &any, &any, most, most);
+    const struct assay_mla_vector_facts any = {
+        .exponent = assay_mla_exponent(facts->largest_norm * (1 + 0x1p-30)), .lsb = -2000
+    };
+    struct assay_mla_chain chain = chain_of(bound, &facts->q, &any, most, most);
     if (facts->second == -(double)INFINITY) return 0;
     const double error =
         2 * rough_error(bound, &chain) + 2 * U * bound->c * fabs(facts->maximum);

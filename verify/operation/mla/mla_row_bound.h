@@ -40,8 +40,8 @@ struct assay_mla_bound {
 /* Splits a row can be put together from, at most. */
 double assay_mla_splits(const struct assay_mla_bound *bound);
 
-/* Observe the oracle; @context is a struct assay_mla_bound. The cost of a key is p * D; of
- * a level row, p. */
+/* Observe the oracle; @context is a struct assay_mla_bound. The cost of a key is p * D;
+ * of a level row, p. */
 void assay_mla_start_rows(void *context, struct assay_mla_oracle *oracle);
 void assay_mla_charge_block(void *context, struct assay_mla_oracle *oracle);
 

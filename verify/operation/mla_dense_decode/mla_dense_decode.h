@@ -37,6 +37,11 @@ static inline int64_t assay_mla_dense_pages(int64_t length)
 struct assay_mla_plan_problem
 assay_mla_dense_plan_problem(const struct assay_mla_dense_decode_problem *problem);
 
+/* mla_dense_decode_bind.c */
+extern const struct assay_parameter assay_mla_dense_decode_parameters[];
+enum assay_status assay_mla_dense_decode_bind(const struct assay_case *the_case,
+                                              void *bound, struct assay_message *message);
+
 /* mla_dense_decode_exact.c: refuses cases whose data=exact or data=needle would not keep
  * their promise; @seed makes random plans. */
 enum assay_status

@@ -268,8 +268,14 @@ static enum assay_status oracle(const void *task, const void *numerics,
                                 const struct assay_tensors *tensors, int64_t part,
                                 const struct assay_expected *expected)
 {
-    return assay_mla_sparse_decode_expect(problem_of(task), numerics, tensors, part,
-                                          expected);
+    const struct assay_mla_sparse_decode_problem *const problem = problem_of(task);
+    const struct assay_mla_plan_problem plan = assay_mla_sparse_decode_plan(problem);
+    const enum assay_status status =
+        assay_mla_sparse_decode_expect(problem, numerics, tensors, part, expected);
+    if (status == ASSAY_RAN && problem->is_unsafe)
+        assay_mla_disclaim_faulty_plan(&plan, &assay_mla_sparse_decode, task, tensors,
+                                       part, expected);
+    return status;
 }
 
 static void place(const void *task, int output, int64_t element,

@@ -33,6 +33,12 @@ assay_mla_sparse_prefill_length(const struct assay_mla_sparse_prefill_case *pref
     return prefill->topk_length[prefill->lengths == 1 ? 0 : token];
 }
 
+/* mla_sparse_prefill_bind.c */
+extern const struct assay_parameter assay_mla_sparse_prefill_parameters[];
+enum assay_status assay_mla_sparse_prefill_bind(const struct assay_case *the_case,
+                                                void *bound,
+                                                struct assay_message *message);
+
 /* mla_sparse_prefill_data.c */
 void assay_mla_sparse_prefill_fill(const void *problem, enum assay_data_kind kind,
                                    uint64_t seed, const struct assay_tensors *tensors);
