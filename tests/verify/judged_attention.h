@@ -27,7 +27,7 @@ static inline double value_of(enum assay_format format, unsigned code)
     return code >> 15 ? -magnitude : magnitude;
 }
 
-static uint16_t code_of(enum assay_format format, double x)
+static inline uint16_t code_of(enum assay_format format, double x)
 {
     uint32_t bits;
     if (format == ASSAY_F16) {
