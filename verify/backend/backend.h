@@ -17,6 +17,21 @@ struct assay_run_call {
 struct assay_backend_claim {
     bool has_numerics; /* false: bits unspecified, only the bound applies */
     char numerics[ASSAY_MAX_NUMERICS_TEXT];
+    bool is_deterministic, is_batch_invariant;
+};
+
+/* How much somebody's code may take for one case. */
+struct assay_backend_limits {
+    double seconds;
+    int64_t memory_bytes; /* beside the tensors; 0: three quarters of the machine's */
+};
+extern const struct assay_backend_limits assay_backend_default_limits;
+
+/* What is to be said beside a case, whatever became of it. */
+struct assay_backend_notes {
+    char warning[384];     /* empty: none */
+    char output[4096 + 1]; /* the beginning of stdout and stderr */
+    int64_t output_bytes;  /* of all of it, as far as it was kept */
 };
 
 struct assay_backend {
@@ -25,18 +40,25 @@ struct assay_backend {
     bool is_recording;                       /* outputs did not begin as our poison */
     bool is_model; /* judged by the case's numerics, not by what it claims itself */
     enum assay_status (*open)(const char *argument, void **state, struct assay_message *);
+    /* Starts what has limits; called once after open. NULL: nothing has. */
+    enum assay_status (*start)(void *state, const struct assay_backend_limits *,
+                               struct assay_message *);
     enum assay_status (*claim)(void *state, const struct assay_run_call *,
                                struct assay_backend_claim *, struct assay_message *);
     enum assay_status (*run)(void *state, const struct assay_run_call *,
                              struct assay_message *);
+    /* About the last claim and run together. NULL: there is nothing to say. */
+    void (*notes)(void *state, struct assay_backend_notes *);
     void (*close)(void *state);
 };
 
 /* All backends, closed by NULL. */
 extern const struct assay_backend *const assay_backends[];
 
-/* Opens "SCHEME[:ARGUMENT]"; refuses unknown schemes, naming the nearest. */
+/* Opens "SCHEME[:ARGUMENT]"; refuses unknown schemes, naming the nearest. @limits: NULL
+ * for the default ones. */
 enum assay_status assay_backend_open(const char *text,
+                                     const struct assay_backend_limits *limits,
                                      const struct assay_backend **backend, void **state,
                                      struct assay_message *message);
 

@@ -3,6 +3,7 @@
 #include "verify/check/result.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 const struct assay_verdict_row assay_verdicts[ASSAY_VERDICT_COUNT] = {
     [ASSAY_NOT_JUDGED] = { "not-judged", "nothing was compared" },
@@ -17,6 +18,27 @@ const struct assay_verdict_row assay_verdicts[ASSAY_VERDICT_COUNT] = {
     [ASSAY_CONTRADICTION] = { "contradiction", "the model itself is beyond the oracle's "
                                                "bound, or not exact: a defect of assay" },
 };
+
+enum assay_opinion assay_result_opinion(const struct assay_result *result,
+                                        const char *criterion)
+{
+    enum assay_opinion opinion = ASSAY_NO_OPINION;
+    for (int i = 0; i < result->output_count; i++)
+        for (int at = 0; at < result->output[i].criterion_count; at++) {
+            const struct assay_criterion_result *const row =
+                &result->output[i].criterion[at];
+            if (strcmp(row->criterion->name, criterion) != 0) continue;
+            if (!row->passes) return ASSAY_WOULD_FAIL;
+            opinion = ASSAY_WOULD_PASS;
+        }
+    return opinion;
+}
+
+const char *assay_opinion_name(enum assay_opinion opinion)
+{
+    static const char *const names[] = { "has no rule", "would pass", "would fail" };
+    return names[opinion];
+}
 
 void assay_result_close(struct assay_result *result)
 {

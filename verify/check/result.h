@@ -3,6 +3,7 @@
 #ifndef ASSAY_VERIFY_CHECK_RESULT_H
 #define ASSAY_VERIFY_CHECK_RESULT_H
 
+#include "verify/check/criteria.h"
 #include "verify/operation/operation.h"
 
 /* Best first. A contradiction is the model outside the oracle's bound: our bug. */
@@ -53,6 +54,10 @@ struct assay_output_result {
     bool has_exact;
     int64_t inexact;                       /* bits are not the oracle's */
     struct assay_difference inexact_worst; /* valid if inexact > 0 */
+    /* other people's rules for this output, in the order asked for; no part of the
+     * verdict */
+    int criterion_count;
+    struct assay_criterion_result criterion[ASSAY_MAX_CRITERIA];
     /* evidence: all expected defined elements have the same bits */
     bool is_constant;
 };
@@ -70,13 +75,24 @@ struct assay_result {
     char numerics[ASSAY_MAX_NUMERICS_TEXT];    /* reference bits; empty: none */
     char explanation[ASSAY_MAX_NUMERICS_TEXT]; /* numerics that equal the candidate */
     struct assay_message message;              /* set when status is not ASSAY_RAN */
+    char warning[384];      /* to be said beside the verdict; empty: nothing */
+    char printed[4096 + 1]; /* the beginning of what somebody's code printed */
+    int64_t printed_bytes;  /* of all of it, as far as it was kept */
     uint64_t input_hash;
     double seconds;
     double model_max_error_over_bound; /* -1 when the model was not compared */
     int64_t model_inexact; /* elements of the model that check exact found wrong */
+    struct assay_criteria criteria; /* that were asked for, when they were compared */
     int output_count;
     struct assay_output_result *output; /* owned by the result */
 };
+
+/* What a criterion says about all outputs that it has a rule for. */
+enum assay_opinion { ASSAY_NO_OPINION, ASSAY_WOULD_PASS, ASSAY_WOULD_FAIL };
+enum assay_opinion assay_result_opinion(const struct assay_result *result,
+                                        const char *criterion);
+/* "has no rule", "would pass", "would fail". */
+const char *assay_opinion_name(enum assay_opinion opinion);
 
 void assay_result_close(struct assay_result *result);
 

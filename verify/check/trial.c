@@ -42,6 +42,16 @@ static double now_seconds(void)
     return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
 
+static void take_notes(const struct assay_trial_plan *plan, struct assay_result *result)
+{
+    struct assay_backend_notes notes;
+    if (!plan->candidate->notes) return;
+    plan->candidate->notes(plan->candidate_state, &notes);
+    memcpy(result->warning, notes.warning, sizeof(result->warning));
+    memcpy(result->printed, notes.output, sizeof(result->printed));
+    result->printed_bytes = notes.output_bytes;
+}
+
 static enum assay_status run_candidate(const struct assay_trial_plan *plan,
                                        struct bench *bench,
                                        const struct assay_case *the_case,
@@ -50,11 +60,13 @@ static enum assay_status run_candidate(const struct assay_trial_plan *plan,
     const struct assay_run_call call = { the_case, &bench->problem, &bench->candidate };
     enum assay_status status = plan->candidate->claim(plan->candidate_state, &call,
                                                       &bench->claim, &result->message);
-    if (status != ASSAY_RAN) return status;
-    assay_buffers_poison(&bench->candidate);
-    const double start = now_seconds();
-    status = plan->candidate->run(plan->candidate_state, &call, &result->message);
-    result->seconds = now_seconds() - start;
+    if (status == ASSAY_RAN) {
+        assay_buffers_poison(&bench->candidate);
+        const double start = now_seconds();
+        status = plan->candidate->run(plan->candidate_state, &call, &result->message);
+        result->seconds = now_seconds() - start;
+    }
+    take_notes(plan, result);
     if (status == ASSAY_RAN &&
         !assay_buffers_are_intact(&bench->candidate_buffers, &bench->candidate))
         return assay_fail(&result->message, ASSAY_CRASHED,
@@ -352,6 +364,9 @@ static enum assay_status run_case(const struct assay_trial_plan *plan,
     describe_outputs(bench, result);
     status = judge(bench, result);
     if (status != ASSAY_RAN) return status;
+    status = assay_criteria_judge(&bench->trial, result);
+    if (status != ASSAY_RAN)
+        return assay_fail(&result->message, status, "no memory for the criteria");
     if (has_difference(result)) status = explain(bench, result);
     if (status != ASSAY_RAN) return status;
     weigh_evidence(bench, result);

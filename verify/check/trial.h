@@ -15,6 +15,7 @@ struct assay_trial_plan { /* the same for all cases of a run */
     bool uses_model, uses_oracle; /* the references */
     const char *model_numerics;   /* of the reference; NULL: the case's or claim's */
     const struct assay_check *const *checks; /* NULL-terminated */
+    struct assay_criteria criteria;          /* shown beside the verdict */
     enum assay_verdict require; /* ASSAY_NOT_JUDGED: by the candidate's claim */
 };
 

@@ -206,8 +206,8 @@ static enum assay_status run_units(struct bench *bench)
 
 static enum assay_status check_candidate(struct bench *bench)
 {
-    const enum assay_status status = assay_backend_open(bench->candidate, &bench->backend,
-                                                        &bench->state, &bench->message);
+    const enum assay_status status = assay_backend_open(
+        bench->candidate, NULL, &bench->backend, &bench->state, &bench->message);
     if (status != ASSAY_RAN) {
         bench->backend = NULL;
         return status;

@@ -24,7 +24,9 @@ struct assay_command { /* tables are closed by a NULL name */
 int assay_command_verify(int argc, char **argv);
 int assay_command_record(int argc, char **argv);
 int assay_command_bench(int argc, char **argv);
+int assay_command_identify(int argc, char **argv);
 int assay_command_list(int argc, char **argv);
+int assay_command_worker(int argc, char **argv);
 
 /* Prints "assay: SENTENCE" to stderr and returns the exit code that the status means. */
 struct assay_message;

@@ -104,6 +104,22 @@ static void list_checks(void)
         print_row(assay_checks[i]->name, assay_checks[i]->proves);
 }
 
+static void list_criteria(void)
+{
+    for (const struct assay_criterion *row = assay_criteria_table; row->name; row++) {
+        char limits[256];
+        struct assay_text text = assay_text_open(limits, sizeof(limits));
+        assay_criterion_describe(row, &text);
+        print_row(row->name, limits);
+        printf("  for %s%s%s of %s", row->output ? row->output : "all outputs",
+               row->format ? " in " : "",
+               row->format ? assay_format_name(row->format) : "",
+               row->operations ? row->operations : "all operations");
+        if (row->e2m1_inputs) printf(" with e2m1 inputs: %d", row->e2m1_inputs);
+        printf("\n  from %s\n", row->source);
+    }
+}
+
 static void list_reports(void)
 {
     for (int i = 0; assay_reports[i]; i++)
@@ -162,10 +178,15 @@ static const struct {
     const char *name;
     void (*print)(void);
 } lists[] = {
-    { "operations", list_operations }, { "backends", list_backends },
-    { "numerics", list_numerics },     { "data", list_data },
-    { "checks", list_checks },         { "reports", list_reports },
-    { "suites", list_suites },         { NULL, NULL },
+    { "operations", list_operations },
+    { "backends", list_backends },
+    { "numerics", list_numerics },
+    { "data", list_data },
+    { "checks", list_checks },
+    { "criteria", list_criteria },
+    { "reports", list_reports },
+    { "suites", list_suites },
+    { NULL, NULL },
 };
 
 static const struct argp_option options[] = {
@@ -225,7 +246,8 @@ int assay_command_list(int argc, char **argv)
     static const struct argp argp = {
         .options = options,
         .parser = parse_option,
-        .args_doc = "operations|backends|numerics|data|checks|reports|suites|cases",
+        .args_doc =
+            "operations|backends|numerics|data|checks|criteria|reports|suites|cases",
         .doc = "Shows what there is. `cases` writes a random suite to stdout.",
     };
     struct list list = { .count = 10, .multiply_adds = 1 << 21, .status = ASSAY_RAN };

@@ -15,10 +15,13 @@
 static const struct assay_command commands[] = {
     { "verify", "compare a kernel's outputs with model and oracle",
       assay_command_verify },
+    { "identify", "find the numerics that reproduce a kernel's outputs",
+      assay_command_identify },
     { "record", "write a case's inputs and outputs to a file", assay_command_record },
     { "bench", "measure how fast cases and units are computed", assay_command_bench },
     { "list", "show operations, numerics, data kinds, ... or random cases",
       assay_command_list },
+    { "worker", NULL, assay_command_worker }, /* hidden */
     { NULL, NULL, NULL },
 };
 
@@ -32,7 +35,8 @@ static void print_help(FILE *stream)
 {
     fputs("Usage: assay COMMAND [ARGUMENT...]\n\n", stream);
     for (const struct assay_command *command = commands; command->name; command++)
-        fprintf(stream, "  %-8s %s\n", command->name, command->summary);
+        if (command->summary)
+            fprintf(stream, "  %-8s %s\n", command->name, command->summary);
     fputs("\n`assay COMMAND --help` explains one. Exit: 0 passed, 1 below the required\n"
           "verdict, 2 bad usage or input, 3 a backend broke, 4 contradiction (our bug),\n"
           "5 nothing was selected.\n",
@@ -76,10 +80,11 @@ int main(int argc, char **argv)
         return ASSAY_EXIT_PASSED;
     }
     const char *names[sizeof(commands) / sizeof(commands[0])] = { NULL };
+    int count = 0;
     for (int i = 0; commands[i].name; i++) {
         if (strcmp(word, commands[i].name) == 0)
             return run_command(&commands[i], argc - 1, argv + 1);
-        names[i] = commands[i].name;
+        if (commands[i].summary) names[count++] = commands[i].name;
     }
     const char *const nearest = *word ? assay_nearest(word, names) : NULL;
     if (nearest)

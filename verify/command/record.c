@@ -125,7 +125,7 @@ static enum assay_status run(struct record *record)
         return assay_fail(&record->message, ASSAY_REFUSED,
                           "--out %s is no folder; name an existing one", record->folder);
     const enum assay_status status =
-        assay_backend_open(record->candidate ? record->candidate : "model",
+        assay_backend_open(record->candidate ? record->candidate : "model", NULL,
                            &record->backend, &record->state, &record->message);
     if (status != ASSAY_RAN) {
         record->backend = NULL;

@@ -2,6 +2,7 @@
 /* `assay verify`: runs cases on a candidate, judges them, reports. */
 #include "verify/check/trial.h"
 #include "verify/command/command.h"
+#include "verify/command/limits.h"
 #include "verify/command/report_set.h"
 #include "verify/command/selection.h"
 #include "verify/operation/numerics.h"
@@ -21,6 +22,7 @@ enum key {
     KEY_CHECK,
     KEY_REQUIRE,
     KEY_MAX_INDECISIVE,
+    KEY_CRITERIA,
 };
 
 struct verify {
@@ -28,6 +30,7 @@ struct verify {
     const char *candidate; /* NULL: model, or the recorded file itself */
     char *reference_text, *check_text;
     int64_t max_indecisive;
+    struct assay_limits limits;
     struct assay_trial_plan plan;
     const struct assay_check *checks[MAX_CHECKS + 1];
     struct assay_report_set reports;
@@ -49,6 +52,8 @@ static const struct argp_option options[] = {
     { "require", KEY_REQUIRE, "VERDICT", 0,
       "worst verdict that passes (equal if the candidate claims numerics, else bounded)",
       0 },
+    { "criteria", KEY_CRITERIA, "LIST", 0,
+      "also say what other people's pass rules would say; no part of the verdict", 0 },
     { "max-indecisive", KEY_MAX_INDECISIVE, "N", 0, "so many cases may prove nothing (0)",
       0 },
     { 0 },
@@ -132,7 +137,10 @@ static enum assay_status parse_references(struct verify *verify)
 static error_t parse_option(int key, char *argument, struct argp_state *state)
 {
     struct verify *const verify = state->input;
-    if (key == ARGP_KEY_INIT) state->child_inputs[0] = &verify->reports;
+    if (key == ARGP_KEY_INIT) {
+        state->child_inputs[0] = &verify->reports;
+        state->child_inputs[1] = &verify->limits;
+    }
     if (verify->status != ASSAY_RAN) return 0;
     struct assay_message *const message = &verify->message;
     switch (key) {
@@ -150,6 +158,9 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
     case KEY_CHECK:
         verify->check_text = argument;
         verify->status = parse_checks(verify);
+        break;
+    case KEY_CRITERIA:
+        verify->status = assay_criteria_parse(argument, &verify->plan.criteria, message);
         break;
     case KEY_REQUIRE: verify->status = parse_require(verify, argument); break;
     case KEY_MAX_INDECISIVE: verify->status = parse_count(verify, argument); break;
@@ -194,7 +205,8 @@ static enum assay_status choose_candidate(struct verify *verify,
     }
     const struct assay_backend *backend;
     const enum assay_status status =
-        assay_backend_open(text, &backend, &plan->candidate_state, &verify->message);
+        assay_backend_open(text, &verify->limits.backend, &backend,
+                           &plan->candidate_state, &verify->message);
     if (status == ASSAY_RAN) plan->candidate = backend;
     free(recorded);
     return status;
@@ -283,8 +295,9 @@ static enum assay_status check_numerics(void *context, const struct assay_case *
     if (status == ASSAY_RAN && plan->model_numerics)
         status = assay_numerics_parse(operation, &problem, plan->model_numerics,
                                       &numerics, message);
-    if (status == ASSAY_RAN)
-        status = plan->candidate->claim(plan->candidate_state, &call, &claim, message);
+    /* Somebody's code is asked once, when the case runs. */
+    if (status != ASSAY_RAN || !plan->candidate->is_trusted) return status;
+    status = plan->candidate->claim(plan->candidate_state, &call, &claim, message);
     if (status == ASSAY_RAN && claim.has_numerics)
         status =
             assay_numerics_parse(operation, &problem, claim.numerics, &numerics, message);
@@ -308,7 +321,9 @@ static enum assay_status run(struct verify *verify)
 
 int assay_command_verify(int argc, char **argv)
 {
-    const struct argp_child children[] = { { .argp = assay_report_set_argp() }, { 0 } };
+    const struct argp_child children[] = { { .argp = assay_report_set_argp() },
+                                           { .argp = assay_limits_argp() },
+                                           { 0 } };
     const struct argp argp = {
         .options = options,
         .parser = parse_option,
@@ -319,11 +334,16 @@ int assay_command_verify(int argc, char **argv)
         .children = children,
     };
     struct verify verify = { .plan = { .uses_model = true, .uses_oracle = true },
+                             .limits = assay_limits_default(),
                              .status = ASSAY_RAN };
     for (int i = 0; assay_checks[i]; i++)
         verify.checks[i] = assay_checks[i];
     verify.plan.checks = verify.checks;
     argp_parse(&argp, argc, argv, 0, NULL, &verify);
+    if (verify.status == ASSAY_RAN && verify.limits.status != ASSAY_RAN) {
+        verify.status = verify.limits.status;
+        verify.message = verify.limits.message;
+    }
     enum assay_status status = verify.status;
     if (status == ASSAY_RAN) status = run(&verify);
     int code = verify.summary.exit_code;

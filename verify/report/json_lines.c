@@ -55,8 +55,8 @@ static void put_real(struct json_lines *lines, json_t *object, const char *key,
     if (isfinite(value)) put(lines, object, key, json_real(value));
 }
 
-static void put_text(struct json_lines *lines, json_t *object, const char *key,
-                     const char *text)
+static void put_lines(struct json_lines *lines, json_t *object, const char *key,
+                      const char *text, bool is_one_line)
 {
     if (!text || !*text) return;
     char *const printable = malloc(strlen(text) + 1);
@@ -70,12 +70,18 @@ static void put_text(struct json_lines *lines, json_t *object, const char *key,
         if (length)
             memcpy(printable + used, text, length);
         else
-            printable[used] = '?';
+            printable[used] = *text == '\n' && !is_one_line ? '\n' : '?';
         used += length ? length : 1;
         text += length ? length : 1;
     }
     put(lines, object, key, json_stringn(printable, used));
     free(printable);
+}
+
+static void put_text(struct json_lines *lines, json_t *object, const char *key,
+                     const char *text)
+{
+    put_lines(lines, object, key, text, true);
 }
 
 static enum assay_status write_line(struct json_lines *lines, json_t *object)
@@ -228,6 +234,39 @@ static void put_hash(struct json_lines *lines, json_t *object, const char *key,
     put_text(lines, object, key, text);
 }
 
+static json_t *criteria_array(struct json_lines *lines,
+                              const struct assay_output_result *output)
+{
+    json_t *const array = json_array();
+    for (int i = 0; i < output->criterion_count; i++) {
+        const struct assay_criterion_result *const row = &output->criterion[i];
+        json_t *const object = json_object();
+        put_text(lines, object, "name", row->criterion->name);
+        put_text(lines, object, "source", row->criterion->source);
+        put_flag(lines, object, "would_pass", row->passes);
+        put_count(lines, object, "elements", row->elements);
+        if (row->criterion->rule) put_count(lines, object, "beyond", row->beyond);
+        put_count(lines, object, "specials", row->specials);
+        if (row->criterion->calc_diff_limit > 0 || row->criterion->cosine_limit > 0)
+            put_real(lines, object, "difference", row->difference);
+        append(lines, array, object);
+    }
+    return array;
+}
+
+static void put_opinions(struct json_lines *lines, json_t *object,
+                         const struct assay_result *result)
+{
+    if (result->criteria.count == 0) return;
+    json_t *const opinions = json_object();
+    for (int i = 0; i < result->criteria.count; i++) {
+        const char *const name = result->criteria.name[i];
+        put_text(lines, opinions, name,
+                 assay_opinion_name(assay_result_opinion(result, name)));
+    }
+    put(lines, object, "criteria", opinions);
+}
+
 static json_t *output_object(struct json_lines *lines,
                              const struct assay_output_result *output)
 {
@@ -248,6 +287,8 @@ static json_t *output_object(struct json_lines *lines,
     if (output->inexact > 0)
         put(lines, object, "inexact_worst",
             difference_object(lines, &output->tensor, &output->inexact_worst));
+    if (output->criterion_count)
+        put(lines, object, "criteria", criteria_array(lines, output));
     return object;
 }
 
@@ -264,6 +305,8 @@ static void put_judgement(struct json_lines *lines, json_t *object,
     put_text(lines, object, "numerics", result->numerics);
     put_text(lines, object, "explanation", result->explanation);
     put_text(lines, object, "message", result->message.text);
+    put_text(lines, object, "warning", result->warning);
+    put_lines(lines, object, "output", result->printed, false);
 }
 
 static enum assay_status write_result(void *state, const struct assay_result *result)
@@ -276,6 +319,7 @@ static enum assay_status write_result(void *state, const struct assay_result *re
     put_text(lines, object, "source", result->source);
     if (result->operation) put_text(lines, object, "operation", result->operation->name);
     put_judgement(lines, object, result);
+    put_opinions(lines, object, result);
     for (int i = 0; i < result->output_count; i++)
         append(lines, outputs, output_object(lines, &result->output[i]));
     put(lines, object, "outputs", outputs);

@@ -169,6 +169,13 @@ static void add_properties(struct junit *junit, xmlNode *node,
     if (result->is_unverified_profile)
         add_property(junit, properties, "unverified_profile", "true");
     add_property(junit, properties, "remark", result->remark);
+    add_property(junit, properties, "warning", result->warning);
+    for (int i = 0; i < result->criteria.count; i++) {
+        const char *const name = result->criteria.name[i];
+        snprintf(text, sizeof text, "criteria/%s", name);
+        add_property(junit, properties, text,
+                     assay_opinion_name(assay_result_opinion(result, name)));
+    }
 }
 
 static void describe_failure(const struct junit *junit, const struct assay_result *result,

@@ -8,6 +8,10 @@
  *              Bits and hashes are hexadecimal strings and the truth; values are a
  *              courtesy. What does not apply or is no JSON number (values that are NaN or
  *              infinite, "ulp" beside a NaN) is absent; integers are below 2^53.
+ *              With --criteria, a case's "criteria" says in words what each would say, an
+ *              output's "criteria" holds the figures of those that have a rule for it.
+ *              "warning" and "output", the beginning of what the candidate printed, are
+ *              there when there is any.
  * junit        JUnit XML, for CI systems: a testcase a result, named by its case line;
  *              where a line is there twice, file, index and number are appended.
  *              `failure` for a verdict below the required one, `error` for what did not
@@ -60,6 +64,10 @@ size_t assay_report_character(const char *text);
 /* Writes the command that repeats the result, fit for a shell, without a newline. */
 void assay_report_repeat(FILE *file, const struct assay_run_header *header,
                          const struct assay_result *result);
+
+/* Writes what the candidate printed, as far as the result holds it, a line each with an
+ * indent, under a heading; nothing if it printed nothing. */
+void assay_report_printed(FILE *file, const struct assay_result *result);
 
 /* Logical coordinates of the row-major index @element. */
 void assay_report_index(const struct assay_tensor *tensor, int64_t element,

@@ -302,6 +302,36 @@ static void print_lack_of_evidence(FILE *file, const struct assay_result *result
         print_constant_outputs(file, result);
 }
 
+/* "deepgemm would pass, torch would fail" */
+static void print_opinions(FILE *file, const struct assay_result *result)
+{
+    for (int i = 0; i < result->criteria.count; i++) {
+        const char *const name = result->criteria.name[i];
+        fprintf(file, "%s%s %s", i ? ", " : "", name,
+                assay_opinion_name(assay_result_opinion(result, name)));
+    }
+}
+
+static void print_criteria(FILE *file, const struct assay_result *result)
+{
+    if (result->criteria.count == 0) return;
+    fprintf(file, "  no part of the verdict: ");
+    print_opinions(file, result);
+    fputc('\n', file);
+    for (int i = 0; i < result->output_count; i++) {
+        const struct assay_output_result *const output = &result->output[i];
+        for (int at = 0; at < output->criterion_count; at++) {
+            char line[256];
+            struct assay_text text = assay_text_open(line, sizeof line);
+            assay_criterion_describe_result(&output->criterion[at], &text);
+            assay_text_mark_cut(&text);
+            fprintf(file, "    %s, ", output->criterion[at].criterion->name);
+            print_text(file, output->name);
+            fprintf(file, ": %s\n", line);
+        }
+    }
+}
+
 /* Only what differs from a plain `assay verify CASE`, where the candidate is the model,
  * or `assay verify --recorded FILE`, where it is the file. */
 void assay_report_repeat(FILE *file, const struct assay_run_header *header,
@@ -324,6 +354,8 @@ void assay_report_repeat(FILE *file, const struct assay_run_header *header,
         fprintf(file, " --require ");
         print_word(file, header->require);
     }
+    for (int i = 0; i < result->criteria.count; i++)
+        fprintf(file, "%s%s", i ? "," : " --criteria ", result->criteria.name[i]);
 }
 
 static void print_headline(const struct text_report *report,
@@ -368,6 +400,7 @@ static void print_explanations(const struct text_report *report,
         fprintf(file, "  unverified profile: its constants are published, not measured "
                       "by this project\n");
     if (result->remark) print_named(file, "remark", result->remark);
+    print_named(file, "warning", result->warning);
     if (report->header.require) print_named(file, "required", report->header.require);
 }
 
@@ -389,6 +422,8 @@ static void print_block(const struct text_report *report,
     for (int i = 0; i < result->output_count; i++)
         print_output_block(report->file, &result->output[i]);
     if (has_run) print_explanations(report, result);
+    print_criteria(report->file, result);
+    assay_report_printed(report->file, result);
     if (result->status == ASSAY_UNSUPPORTED) return;
     fprintf(report->file, "  repeat: ");
     assay_report_repeat(report->file, &report->header, result);
@@ -414,6 +449,12 @@ static void print_pass(const struct text_report *report,
         fputs("; ", file);
         print_text(file, result->remark);
     }
+    if (*result->warning) {
+        fputs("; warning: ", file);
+        print_text(file, result->warning);
+    }
+    if (result->criteria.count) fputs("; ", file);
+    print_opinions(file, result);
     fputs("   ", file);
     print_text(file, result->case_line);
     fputc('\n', file);

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+#include "verify/command/limits.h"
+
+#include "verify/case/number.h"
+#include "verify/case/text.h"
+
+#include <string.h>
+
+enum { KEY_TIMEOUT = 768, KEY_MEMORY_LIMIT };
+
+static const struct argp_option options[] = {
+    { "timeout", KEY_TIMEOUT, "S", 0, "seconds a plugin may take for a case (60)", 0 },
+    { "memory-limit", KEY_MEMORY_LIMIT, "SIZE", 0,
+      "memory it may take, as 512M or 4G (three quarters of the machine's)", 0 },
+    { 0 },
+};
+
+struct assay_limits assay_limits_default(void)
+{
+    return (struct assay_limits){ .backend = assay_backend_default_limits,
+                                  .status = ASSAY_RAN };
+}
+
+static enum assay_status parse_timeout(struct assay_limits *limits, const char *text)
+{
+    int64_t value;
+    if (assay_number_fraction(text, &value) != ASSAY_NUMBER_VALID || value <= 0)
+        return assay_fail(&limits->message, ASSAY_REFUSED,
+                          "--timeout %s is no time; use seconds, such as 60 or 0.5",
+                          assay_excerpt(text).text);
+    limits->backend.seconds = (double)value / (double)ASSAY_FRACTION_UNIT;
+    return ASSAY_RAN;
+}
+
+static enum assay_status parse_memory(struct assay_limits *limits, const char *text)
+{
+    static const char units[] = "KMG";
+    char digits[32] = "";
+    const size_t length = strlen(text);
+    const char *const unit = length > 1 ? strchr(units, text[length - 1]) : NULL;
+    const size_t count = unit ? length - 1 : length;
+    uint64_t value = 0;
+    if (count < sizeof(digits)) memcpy(digits, text, count);
+    const int shift = unit ? 10 * (int)(unit - units + 1) : 0;
+    if (assay_number_unsigned(digits, &value) != ASSAY_NUMBER_VALID || value == 0 ||
+        value > (uint64_t)INT64_MAX >> shift)
+        return assay_fail(&limits->message, ASSAY_REFUSED,
+                          "--memory-limit %s is no size; use bytes, or K, M or G of "
+                          "them, such as 512M",
+                          assay_excerpt(text).text);
+    limits->backend.memory_bytes = (int64_t)(value << shift);
+    return ASSAY_RAN;
+}
+
+static error_t parse_option(int key, char *argument, struct argp_state *state)
+{
+    struct assay_limits *const limits = state->input;
+    if (key != KEY_TIMEOUT && key != KEY_MEMORY_LIMIT) return ARGP_ERR_UNKNOWN;
+    if (limits->status == ASSAY_RAN)
+        limits->status = key == KEY_TIMEOUT ? parse_timeout(limits, argument)
+                                            : parse_memory(limits, argument);
+    return 0;
+}
+
+const struct argp *assay_limits_argp(void)
+{
+    static const struct argp argp = { .options = options, .parser = parse_option };
+    return &argp;
+}

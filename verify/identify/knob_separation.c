@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: MIT */
+#include "verify/identify/knob_separation.h"
+
+#include "verify/check/inputs.h"
+#include "verify/identify/candidate.h"
+#include "verify/identify/observation.h"
+#include "verify/operation/parts.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum {
+    CONFIRMING_DRAWS = 8, /* run whether the settings differ or not */
+    DRAWS = 60,           /* random cases at most */
+    FRUITLESS_DRAWS = 16, /* in a row: nothing more is to be learned */
+    DRAWN_COST = 1 << 19, /* multiply-adds */
+    SAME_SHAPE_COST = 1 << 25,
+};
+
+struct member {
+    int setting;
+    bool is_legal, is_dropped;
+    uint64_t bits; /* hash of all judged elements it computes */
+};
+
+/* One further case at work. */
+struct further {
+    const struct assay_separation_plan *plan;
+    const struct assay_knob_space *space;
+    struct member *member;
+    int count;
+    struct assay_case the_case;
+    union {
+        max_align_t alignment;
+        char bytes[ASSAY_MAX_PROBLEM_BYTES];
+    } problem;
+    struct assay_tensors tensors;
+    struct assay_buffers buffers;
+    struct assay_observation observation;
+};
+
+static double now_seconds(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
+/* Further case @index: false when it would be too large, is no case of the operation, or
+ * usually has other numerics. */
+static bool make_case(struct further *further, int index)
+{
+    const struct assay_case *const first = further->plan->the_case;
+    const struct assay_operation *const operation = first->operation;
+    struct assay_case *const made = &further->the_case;
+    struct assay_message ignored;
+    if (index < ASSAY_DATA_RECORDED) {
+        *made = *first;
+        made->data = (enum assay_data_kind)index;
+        made->seed = first->seed + 1;
+        made->explicit_bits_count = 0;
+        if (!assay_operation_takes(operation, made->data)) return false;
+    } else {
+        struct assay_stream stream;
+        assay_stream_open(&stream, first->seed, operation->name, "separation", index);
+        assay_case_init(made, operation);
+        operation->draw(&stream, DRAWN_COST, made);
+        strcpy(made->numerics, first->numerics);
+    }
+    return operation->bind(made, &further->problem, &ignored) == ASSAY_RAN &&
+           operation->default_numerics(&further->problem) == further->plan->usual &&
+           operation->cost(&further->problem).multiply_adds <= SAME_SHAPE_COST;
+}
+
+static enum assay_status compute_member(void *context, int64_t index)
+{
+    struct further *const further = context;
+    struct member *const member = &further->member[index];
+    const void *const numerics = further->space->item[member->setting].numerics;
+    struct assay_scratch scratch;
+    struct assay_message ignored;
+    member->bits = 0;
+    member->is_legal =
+        !member->is_dropped && further->space->operation->check_numerics(
+                                   &further->problem, numerics, &ignored) == ASSAY_RAN;
+    if (!member->is_legal) return ASSAY_RAN;
+    enum assay_status status = assay_scratch_open(&further->observation, &scratch);
+    for (int64_t part = 0; part < further->observation.parts && status == ASSAY_RAN;
+         part++) {
+        struct assay_part_comparison comparison;
+        status = assay_compare_part(&further->observation, numerics, &scratch, part,
+                                    &comparison);
+        member->bits = member->bits * UINT64_C(0x9E3779B97F4A7C15) + comparison.bits;
+    }
+    assay_scratch_close(&scratch);
+    return status;
+}
+
+static bool members_differ(const struct further *further)
+{
+    const struct member *first = NULL;
+    for (int i = 0; i < further->count; i++) {
+        if (!further->member[i].is_legal) continue;
+        if (first && first->bits != further->member[i].bits) return true;
+        first = &further->member[i];
+    }
+    return false;
+}
+
+/* Whether the candidate's outputs are those of the member. */
+static enum assay_status fits(struct further *further, const struct member *member,
+                              bool *is_equal)
+{
+    const void *const numerics = further->space->item[member->setting].numerics;
+    struct assay_scratch scratch;
+    enum assay_status status = assay_scratch_open(&further->observation, &scratch);
+    *is_equal = true;
+    for (int64_t part = 0;
+         part < further->observation.parts && status == ASSAY_RAN && *is_equal; part++) {
+        struct assay_part_comparison comparison;
+        status = assay_compare_part(&further->observation, numerics, &scratch, part,
+                                    &comparison);
+        *is_equal = status == ASSAY_RAN && comparison.equal == comparison.elements;
+    }
+    assay_scratch_close(&scratch);
+    return status;
+}
+
+/* Drops what the candidate is not; members with the same bits stand or fall together. */
+static enum assay_status drop_members(struct further *further)
+{
+    enum assay_status status = ASSAY_RAN;
+    for (int i = 0; i < further->count && status == ASSAY_RAN; i++) {
+        struct member *const first = &further->member[i];
+        bool is_equal;
+        if (!first->is_legal) continue;
+        status = fits(further, first, &is_equal);
+        for (int j = i; j < further->count && status == ASSAY_RAN; j++) {
+            struct member *const member = &further->member[j];
+            if (!member->is_legal || member->bits != first->bits || j == i) continue;
+            member->is_legal = false;
+            member->is_dropped = !is_equal;
+        }
+        first->is_legal = false;
+        first->is_dropped = !is_equal;
+    }
+    return status;
+}
+
+/* Runs the candidate if the settings differ, or to confirm them. */
+static enum assay_status run_case(struct further *further, bool confirms,
+                                  struct assay_separation *separation,
+                                  struct assay_message *message)
+{
+    enum assay_status status =
+        assay_inputs_open(&further->the_case, NULL, 0, &further->problem,
+                          &further->tensors, &further->buffers, message);
+    if (status == ASSAY_REFUSED) return ASSAY_RAN;
+    if (status != ASSAY_RAN) return status;
+    further->observation = (struct assay_observation){
+        .operation = further->space->operation,
+        .problem = &further->problem,
+        .tensors = &further->tensors,
+    };
+    status = assay_observation_open(&further->observation);
+    if (status == ASSAY_RAN)
+        status = assay_for_each_part(further->count, compute_member, further);
+    if (status != ASSAY_RAN)
+        return assay_fail(message, status, "no memory for a further case");
+    separation->cases++;
+    if (!members_differ(further) && !confirms) return ASSAY_RAN;
+    const struct assay_run_call call = { &further->the_case, &further->problem,
+                                         &further->tensors };
+    status = assay_candidate_run(further->plan->backend, further->plan->state, &call,
+                                 &further->buffers, message);
+    if (status == ASSAY_UNSUPPORTED || status == ASSAY_REFUSED) return ASSAY_RAN;
+    if (status != ASSAY_RAN) return status;
+    separation->runs++;
+    status = drop_members(further);
+    return status == ASSAY_RAN
+               ? status
+               : assay_fail(message, status, "no memory for a further case");
+}
+
+static int members_left(const struct further *further)
+{
+    int left = 0;
+    for (int i = 0; i < further->count; i++)
+        left += !further->member[i].is_dropped;
+    return left;
+}
+
+static enum assay_status run_cases(struct further *further,
+                                   struct assay_separation *separation,
+                                   struct assay_message *message)
+{
+    const double deadline = now_seconds() + further->plan->seconds;
+    int fruitless = 0;
+    for (int i = 0; i < ASSAY_DATA_RECORDED + DRAWS; i++) {
+        const int before = members_left(further);
+        const bool is_draw = i >= ASSAY_DATA_RECORDED + CONFIRMING_DRAWS;
+        if (before == 0 || fruitless == FRUITLESS_DRAWS || (is_draw && before == 1))
+            break;
+        if (!make_case(further, i)) continue;
+        separation->was_cut_short = now_seconds() > deadline;
+        if (separation->was_cut_short) break;
+        const enum assay_status status = run_case(further, !is_draw, separation, message);
+        assay_observation_close(&further->observation);
+        assay_buffers_close(&further->buffers);
+        if (status != ASSAY_RAN) return status;
+        const int after = members_left(further);
+        if (after == 0)
+            assay_case_format(&further->the_case, separation->refuted_by,
+                              sizeof(separation->refuted_by));
+        fruitless = after < before || !is_draw ? 0 : fruitless + 1;
+    }
+    return ASSAY_RAN;
+}
+
+enum assay_status assay_knobs_separate(const struct assay_separation_plan *plan,
+                                       const struct assay_knob_space *space, int *setting,
+                                       int *count, struct assay_separation *separation,
+                                       struct assay_message *message)
+{
+    *separation = (struct assay_separation){ 0 };
+    struct further *const further = calloc(1, sizeof(*further));
+    struct member *const member = calloc((size_t)*count + 1, sizeof(*member));
+    enum assay_status status =
+        further && member
+            ? ASSAY_RAN
+            : assay_fail(message, ASSAY_OUT_OF_MEMORY, "no memory for further cases");
+    if (status == ASSAY_RAN) {
+        further->plan = plan;
+        further->space = space;
+        further->member = member;
+        further->count = *count;
+        for (int i = 0; i < *count; i++)
+            member[i].setting = setting[i];
+        status = run_cases(further, separation, message);
+        *count = 0;
+        for (int i = 0; i < further->count; i++)
+            if (!member[i].is_dropped) setting[(*count)++] = member[i].setting;
+    }
+    free(member);
+    free(further);
+    return status;
+}

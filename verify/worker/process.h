@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+/* A disposable process that runs somebody's code: this program again, as `worker`, in a
+ * process group of its own that dies with us, its output kept in a file of limited size,
+ * watched for time and memory. */
+#ifndef ASSAY_VERIFY_WORKER_PROCESS_H
+#define ASSAY_VERIFY_WORKER_PROCESS_H
+
+#include "verify/case/message.h"
+#include "verify/case/text.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+enum {
+    ASSAY_PROCESS_OUTPUT_BYTES = 1 << 20, /* kept of stdout and stderr together */
+    ASSAY_PROCESS_KILL_SECONDS = 10,      /* in which a killed process must be gone */
+};
+
+struct assay_process {
+    pid_t pid; /* 0: none */
+    int pidfd; /* -1 on systems without: then looked at more often */
+    int channel, output;
+    bool is_channel_closed;
+};
+
+enum assay_process_event {
+    ASSAY_PROCESS_SPOKE, /* the channel can be read, perhaps its end */
+    ASSAY_PROCESS_EXITED,
+    ASSAY_PROCESS_TIMED_OUT,
+    ASSAY_PROCESS_TOO_LARGE, /* in memory */
+};
+
+/* Runs /proc/self/exe with "worker" and @arguments (NULL-terminated, at most 8), the
+ * channel as descriptor 3, no input and no other descriptor. On failure nothing is left
+ * behind. */
+enum assay_status assay_process_start(struct assay_process *process,
+                                      const char *const *arguments,
+                                      struct assay_message *message);
+
+/* Seconds of the clock that deadlines are on. */
+double assay_process_now(void);
+
+/* Waits until @deadline for whatever comes first. Memory is what the process does not
+ * share, looked at 50 times a second. */
+enum assay_process_event assay_process_wait(const struct assay_process *process,
+                                            double deadline, int64_t memory_bytes);
+
+/* What has been written to stdout and stderr since the last rewind: at most @size - 1
+ * bytes and a NUL (bytes that are NUL become '?'). Returns how much there is. */
+int64_t assay_process_output(const struct assay_process *process, char *text,
+                             size_t size);
+void assay_process_rewind_output(const struct assay_process *process);
+
+/* Kills the process group, if there is one, and buries the process; descriptors are
+ * closed. @ending, unless NULL, gets "was killed by signal 11 (SIGSEGV)" or "exited with
+ * status 0": what happened before we came. False when the process cannot be killed. */
+bool assay_process_end(struct assay_process *process, struct assay_text *ending);
+
+#endif
