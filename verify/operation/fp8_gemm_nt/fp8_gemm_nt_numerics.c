@@ -187,13 +187,33 @@ enum assay_status assay_fp8_gemm_check_block_numerics(const void *numerics,
     return ASSAY_RAN;
 }
 
+/* Knobs turn ints only: the stages are those of the named numerics. */
+static bool has_stages_of_mx(const struct assay_fp8_gemm_numerics *given)
+{
+    return given->stage.chain == blackwell_mx.stage.chain ||
+           given->stage.promote == blackwell_mx.stage.promote;
+}
+
+static enum assay_status refuse_stages(bool is_mx, struct assay_message *message)
+{
+    return assay_fail(message, ASSAY_REFUSED, "%s",
+                      is_mx ? "recipe=mx needs the stages of blackwell-mx; use "
+                              "as=blackwell-mx, with knobs behind it"
+                            : "the stages of blackwell-mx are those of recipe=mx; use "
+                              "recipe=mx or other numerics");
+}
+
 enum assay_status assay_fp8_gemm_nt_check_numerics(const void *problem,
                                                    const void *numerics,
                                                    struct assay_message *message)
 {
     const struct assay_fp8_gemm_nt_problem *const gemm = problem;
     const struct assay_fp8_gemm_numerics *const given = numerics;
-    if (gemm->recipe == ASSAY_RECIPE_MX) return check_mx_numerics(given, message);
+    const bool is_mx = gemm->recipe == ASSAY_RECIPE_MX;
+    if (is_mx != has_stages_of_mx(given) &&
+        is_mx == (given->scale_form == ASSAY_SCALE_IN_OPERANDS))
+        return refuse_stages(is_mx, message);
+    if (is_mx) return check_mx_numerics(given, message);
     if (gemm->recipe != ASSAY_RECIPE_TENSOR)
         return assay_fp8_gemm_check_block_numerics(given, gemm->gemm.gran_k, message);
     return given->scale_form == ASSAY_SCALE_IN_OPERANDS
