@@ -5,6 +5,7 @@
 #include "ref/format/minifloat.h"
 #include "ref/kernel/mla_cache.h"
 #include "tests/harness.h"
+#include "tests/verify/drawn_cases.h"
 #include "tests/verify/expected_case.h"
 #include "verify/data/recording.h"
 
@@ -343,20 +344,7 @@ END_TEST
 
 START_TEST(random_cases_are_decisive_and_within_the_bound)
 {
-    const struct assay_operation *const operation =
-        assay_operation_find("mla_cache_dequantise");
-    for (int i = 0; i < 200; i++) {
-        struct assay_stream stream;
-        struct assay_case the_case;
-        char line[ASSAY_MAX_CASE_LINE];
-        assay_stream_open(&stream, 1, operation->name, "case", i);
-        assay_case_init(&the_case, operation);
-        operation->draw(&stream, 20000, &the_case);
-        assay_case_format(&the_case, line, sizeof(line));
-        struct assay_result result = result_of(line, "", NULL);
-        ck_assert_msg(result.has_passed && result.is_decisive, "%s", line);
-        assay_result_close(&result);
-    }
+    expect_drawn_cases_to_pass("mla_cache_dequantise", 200, 20000, 20000);
 }
 END_TEST
 

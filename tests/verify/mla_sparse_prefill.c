@@ -5,6 +5,7 @@
 
 #include "ref/format/minifloat.h"
 #include "tests/harness.h"
+#include "tests/verify/drawn_cases.h"
 #include "tests/verify/judged_case.h"
 #include "tests/verify/shaped_case.h"
 
@@ -333,20 +334,7 @@ END_TEST
 
 START_TEST(random_cases_are_decisive_and_within_the_bound)
 {
-    const struct assay_operation *const operation =
-        assay_operation_find("mla_sparse_prefill");
-    for (int i = 0; i < 40; i++) {
-        struct assay_stream stream;
-        struct assay_case the_case;
-        char line[ASSAY_MAX_CASE_LINE];
-        assay_stream_open(&stream, 1, "mla_sparse_prefill", "case", i);
-        assay_case_init(&the_case, operation);
-        operation->draw(&stream, i % 30 ? 9e6 : 20e6, &the_case);
-        assay_case_format(&the_case, line, sizeof(line));
-        struct assay_result result = result_of(line, "", NULL);
-        ck_assert_msg(result.has_passed && result.is_decisive, "%s", line);
-        assay_result_close(&result);
-    }
+    expect_drawn_cases_to_pass("mla_sparse_prefill", 40, 9e6, 20e6);
 }
 END_TEST
 
