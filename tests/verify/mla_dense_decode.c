@@ -274,7 +274,7 @@ END_TEST
 
 START_TEST(random_cases_are_decisive_and_within_the_bound)
 {
-    expect_drawn_cases_to_pass("mla_dense_decode", 40, 3e6, 30e6);
+    expect_drawn_cases_to_pass("mla_dense_decode", 300, 3e6, 30e6);
 }
 END_TEST
 
