@@ -95,12 +95,22 @@ static inline int64_t assay_mla_d_qk(enum assay_mla_kv kv)
     return kv == ASSAY_MLA_V32 ? 576 : 512;
 }
 
+/* Tiles that @heads query heads of one token take; the last may have fewer than 64. */
+static inline int64_t assay_mla_head_tiles(int64_t heads)
+{
+    return (heads + ASSAY_MLA_ROWS - 1) / ASSAY_MLA_ROWS;
+}
+static inline int64_t assay_mla_tile_heads(int64_t heads, int64_t first_head)
+{
+    return heads - first_head < ASSAY_MLA_ROWS ? heads - first_head : ASSAY_MLA_ROWS;
+}
+
 /* A part is 64 heads of one query token: part = (request * s_q + token) * (h_q / 64) +
  * heads / 64. */
 static inline int64_t
 assay_mla_sparse_decode_parts(const struct assay_mla_sparse_decode_problem *problem)
 {
-    return problem->b * problem->s_q * (problem->h_q / ASSAY_MLA_ROWS);
+    return problem->b * problem->s_q * assay_mla_head_tiles(problem->h_q);
 }
 
 /* Prefill in which each query token names its keys.
@@ -122,7 +132,7 @@ struct assay_mla_sparse_prefill_problem {
 static inline int64_t
 assay_mla_sparse_prefill_parts(const struct assay_mla_sparse_prefill_problem *problem)
 {
-    return problem->s_q * (problem->h_q / ASSAY_MLA_ROWS);
+    return problem->s_q * assay_mla_head_tiles(problem->h_q);
 }
 
 /* The splits of a request put together.

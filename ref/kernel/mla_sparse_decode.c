@@ -113,7 +113,7 @@ static void point_at_heads(const struct assay_tensors *tensors, int64_t request,
     const struct assay_tensor *const out = assay_tensors_find(tensors, "out");
     const struct assay_tensor *const lse = assay_tensors_find(tensors, "lse");
     assert(q->stride[3] == 1 && out->stride[3] == 1);
-    for (int i = 0; i < ROWS; i++) {
+    for (int i = 0; i < decode->query.rows; i++) {
         const int64_t head = first_head + i;
         decode->query.q[i] = (const uint16_t *)q->data + request * q->stride[0] +
                              token * q->stride[1] + head * q->stride[2];
@@ -128,7 +128,9 @@ bool assay_mla_sparse_decode_model(const struct assay_mla_sparse_decode_problem 
                                    const struct assay_mla_numerics *numerics,
                                    const struct assay_tensors *tensors, int64_t part)
 {
-    const int64_t tiles = problem->h_q / ROWS, first_head = part % tiles * ROWS;
+    const int64_t tiles = assay_mla_head_tiles(problem->h_q);
+    const int64_t first_head = part % tiles * ROWS;
+    const int rows = (int)assay_mla_tile_heads(problem->h_q, first_head);
     const int64_t token = part / tiles % problem->s_q;
     const int64_t request = part / tiles / problem->s_q;
     const struct lists lists = lists_of(problem, numerics, tensors, request, token);
@@ -136,14 +138,14 @@ bool assay_mla_sparse_decode_model(const struct assay_mla_sparse_decode_problem 
     float sink[ROWS];
     if (problem->has_sink) {
         const struct assay_tensor *const all = assay_tensors_find(tensors, "attn_sink");
-        for (int i = 0; i < ROWS; i++)
+        for (int i = 0; i < rows; i++)
             sink[i] = ((const float *)all->data)[(first_head + i) * all->stride[0]];
     }
     struct assay_mla_decode decode = {
         .query = {
             .numerics = numerics,
             .format = ASSAY_BF16,
-            .rows = ROWS,
+            .rows = rows,
             .d_qk = (int)assay_mla_d_qk(problem->cache.kv),
             .softmax_scale = problem->softmax_scale,
             .is_base_two = problem->is_base_two,

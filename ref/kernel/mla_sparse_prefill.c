@@ -74,7 +74,7 @@ static void point_at_heads(const struct assay_tensors *tensors, bool has_sink,
     const struct assay_tensor *const max = assay_tensors_find(tensors, "max_logits");
     const struct assay_tensor *const sink = assay_tensors_find(tensors, "attn_sink");
     assert(q->stride[2] == 1 && out->stride[2] == 1);
-    for (int i = 0; i < ROWS; i++) {
+    for (int i = 0; i < query->rows; i++) {
         const int64_t head = first_head + i;
         query->q[i] =
             (const uint16_t *)q->data + token * q->stride[0] + head * q->stride[1];
@@ -94,19 +94,20 @@ bool assay_mla_sparse_prefill_model(
     const struct assay_mla_numerics *numerics, const struct assay_tensors *tensors,
     int64_t part)
 {
-    const int64_t tiles = problem->h_q / ROWS, token = part / tiles;
+    const int64_t tiles = assay_mla_head_tiles(problem->h_q), token = part / tiles;
+    const int64_t first_head = part % tiles * ROWS;
     const struct list list = list_of(problem, tensors, token);
     struct rows rows;
     struct assay_mla_query query = {
         .numerics = numerics,
         .format = ASSAY_BF16,
-        .rows = ROWS,
+        .rows = (int)assay_mla_tile_heads(problem->h_q, first_head),
         .d_qk = (int)problem->d_qk,
         .softmax_scale = problem->softmax_scale,
         .is_base_two = problem->is_base_two,
         .keys = { &list, load_block },
     };
-    point_at_heads(tensors, problem->has_sink, token, part % tiles * ROWS, &query, &rows);
+    point_at_heads(tensors, problem->has_sink, token, first_head, &query, &rows);
     struct assay_mla_tile *const tile = assay_mla_tile_open(&query);
     const bool has_memory =
         tile && assay_mla_tile_attend(tile, 0, (list.length + KEYS - 1) / KEYS);

@@ -7,6 +7,7 @@
 #include "ref/tensor.h"
 #include "verify/case/case.h"
 #include "verify/data/stream.h"
+#include "verify/operation/property.h"
 
 enum { ASSAY_MAX_PROBLEM_BYTES = 4096, ASSAY_MAX_NUMERICS_BYTES = 256 };
 
@@ -55,7 +56,8 @@ struct assay_operation {
     const struct assay_parameter *parameters;
     const struct assay_named_numerics *numerics;
     const struct assay_knob *knobs;
-    size_t problem_bytes, numerics_bytes; /* at most the maxima above */
+    const struct assay_property *properties; /* NULL: there are none */
+    size_t problem_bytes, numerics_bytes;    /* at most the maxima above */
     uint32_t data_kinds; /* bit 1 << kind for each kind of data it generates; 0: the kinds
                             below ASSAY_GENERAL_DATA_KINDS */
 
@@ -87,10 +89,22 @@ struct assay_operation {
      * all elements are defined. */
     void (*defined)(const void *problem, const struct assay_tensors *, int64_t part,
                     int output, uint8_t *definedness);
+    /* Writes for each element of input tensor @input, in logical row-major order, whether
+     * a kernel may look at it; those it may not (slots without a token, rows of nobody,
+     * table entries beyond the need) hold what must not matter. NULL: it may look at all
+     * elements. The padding between rows is nobody's in any case. */
+    void (*used)(const void *problem, const struct assay_tensors *, int input,
+                 uint8_t *is_used);
     /* Computes a part's outputs as @numerics, already checked, does. ASSAY_RAN or
      * ASSAY_OUT_OF_MEMORY. */
     enum assay_status (*model)(const void *problem, const void *numerics,
                                const struct assay_tensors *, int64_t part);
+    /* A few rows of a large problem as a problem of their own: writes to @narrowed and
+     * @windows, which share the memory of @tensors, what the model computes to the same
+     * bits as in the whole, for a fraction of the cost. False, and NULL as hook: the
+     * problem is small, or its rows can't be taken out. */
+    bool (*narrow)(const void *problem, const struct assay_tensors *, void *narrowed,
+                   struct assay_tensors *windows);
     /* @numerics gives the precision class the bound is for; @expected has one entry a
      * tensor, those of inputs unused. */
     enum assay_status (*oracle)(const void *problem, const void *numerics,

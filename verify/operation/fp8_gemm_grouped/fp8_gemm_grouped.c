@@ -125,6 +125,29 @@ enum assay_status assay_grouped_model(const void *problem, const void *numerics,
     return ASSAY_RAN;
 }
 
+/* Rows whose owner is looked up keep all their company, and operands that lie one group
+ * behind the other keep their extents. */
+bool assay_grouped_narrow(const void *problem, const struct assay_tensors *tensors,
+                          void *narrowed, struct assay_tensors *windows)
+{
+    struct assay_fp8_gemm_grouped_nt_problem *const few = narrowed;
+    *few = *(const struct assay_fp8_gemm_grouped_nt_problem *)problem;
+    const bool is_contiguous = few->grouped.grouping == ASSAY_M_GROUPED_CONTIGUOUS;
+    struct assay_fp8_gemm_problem *const gemm = &few->grouped.gemm;
+    if (few->grouped.grouping == ASSAY_K_GROUPED_NT) return false;
+    *windows = *tensors;
+    assay_fp8_gemm_narrow(&gemm->n, ASSAY_FP8_GEMM_NARROW_N);
+    assay_fp8_gemm_window(windows, "b", 1, gemm->n);
+    assay_fp8_gemm_window(windows, "c", 2, gemm->n);
+    assay_fp8_gemm_window(windows, "d", is_contiguous ? 1 : 2, gemm->n);
+    if (is_contiguous) return true;
+    assay_fp8_gemm_narrow(&gemm->m, ASSAY_FP8_GEMM_NARROW_M);
+    assay_fp8_gemm_window(windows, "a", 1, gemm->m);
+    assay_fp8_gemm_window(windows, "c", 1, gemm->m);
+    assay_fp8_gemm_window(windows, "d", 1, gemm->m);
+    return true;
+}
+
 /* Rows that keep c have just its value. */
 static void expect_c(const struct assay_grouped_rows *run,
                      const struct assay_expected *expected)

@@ -57,6 +57,10 @@ int64_t assay_grouped_row_key(int64_t group);
 /* Fills b and sfb of every group. */
 void assay_grouped_fill_weights(const struct assay_tensors *tensors,
                                 enum assay_data_kind kind, uint64_t seed);
+/* The rows x k matrix of a K group with @k_before of K before it, in an operand of either
+ * k-grouped GEMM. */
+struct assay_tensor assay_k_grouped_operand(const struct assay_tensor *operand,
+                                            int64_t rows, int64_t k_before, int64_t k);
 /* Draws n, k where the operation has it, formats and data. */
 void assay_grouped_draw_rest(struct assay_stream *stream, struct assay_case *the_case);
 
@@ -65,6 +69,8 @@ void assay_grouped_region(const void *problem, int64_t part, int output,
                           struct assay_region *region);
 enum assay_status assay_grouped_model(const void *problem, const void *numerics,
                                       const struct assay_tensors *tensors, int64_t part);
+bool assay_grouped_narrow(const void *problem, const struct assay_tensors *tensors,
+                          void *narrowed, struct assay_tensors *windows);
 enum assay_status assay_grouped_oracle(const void *problem, const void *numerics,
                                        const struct assay_tensors *tensors, int64_t part,
                                        const struct assay_expected *expected);

@@ -2,6 +2,7 @@
 /* Descriptors of k_grouped_fp8_gemm_nt_contiguous and _tn_contiguous: every group sums
  * over its own stretch of K onto its own d. The second holds its operands transposed. */
 #include "verify/operation/fp8_gemm_grouped/fp8_gemm_grouped.h"
+#include "verify/operation/fp8_gemm_grouped/fp8_gemm_grouped_properties.h"
 
 #include <string.h>
 
@@ -121,9 +122,8 @@ static void shape(const void *bound, struct assay_tensors *tensors)
     assay_grouped_add(tensors, "d", ASSAY_F32, 3, (const int64_t[]){ groups, m, n });
 }
 
-/* The rows x k matrix of a group, wherever its codes lie. */
-static struct assay_tensor group_operand(const struct assay_tensor *operand, int64_t rows,
-                                         int64_t k_before, int64_t k)
+struct assay_tensor assay_k_grouped_operand(const struct assay_tensor *operand,
+                                            int64_t rows, int64_t k_before, int64_t k)
 {
     struct assay_tensor matrix = *operand;
     if (operand->rank == 2) {
@@ -151,8 +151,8 @@ static void fill(const void *bound, enum assay_data_kind kind, uint64_t seed,
         sizes[g] = (int32_t)k;
         for (int i = 0; i < 2; i++) {
             const int64_t rows = i ? grouped->gemm.n : grouped->gemm.m;
-            const struct assay_tensor codes =
-                group_operand(assay_tensors_find(tensors, names[i][0]), rows, before, k);
+            const struct assay_tensor codes = assay_k_grouped_operand(
+                assay_tensors_find(tensors, names[i][0]), rows, before, k);
             const struct assay_tensor share = assay_tensor_rows(
                 assay_tensors_find(tensors, names[i][1]), before / BLOCK, k / BLOCK);
             const struct assay_tensor scales = assay_tensor_transposed(&share);
@@ -197,14 +197,14 @@ static struct assay_cost cost(const void *bound)
 #define K_GROUPED(name_, summary_, bind_)                                                \
   {                                                                                      \
     .name = name_, .summary = summary_, .parameters = parameters, .numerics = numerics,  \
-    .knobs = assay_fp8_gemm_nt_knobs,                                                    \
+    .knobs = assay_fp8_gemm_nt_knobs, .properties = assay_k_grouped_properties,          \
     .problem_bytes = sizeof(struct assay_fp8_gemm_grouped_nt_problem),                   \
     .numerics_bytes = sizeof(struct assay_fp8_gemm_numerics), .bind = bind_,             \
     .default_numerics = default_numerics,                                                \
     .check_numerics = assay_grouped_check_numerics, .shape = shape, .fill = fill,        \
     .draw = draw, .parts = assay_grouped_parts, .region = assay_grouped_region,          \
-    .model = assay_grouped_model, .oracle = assay_grouped_oracle,                        \
-    .place = assay_grouped_place, .cost = cost,                                          \
+    .model = assay_grouped_model, .narrow = assay_grouped_narrow,                        \
+    .oracle = assay_grouped_oracle, .place = assay_grouped_place, .cost = cost,          \
     .is_measured = assay_fp8_gemm_nt_is_measured,                                        \
     .is_constant_by_design = assay_grouped_is_constant_by_design,                        \
     .is_exact = assay_grouped_is_exact,                                                  \

@@ -2,6 +2,8 @@
 /* Descriptor of m_grouped_fp8_gemm_nt_contiguous: groups of rows, one after the other,
  * each beginning at a multiple of 128. */
 #include "verify/operation/fp8_gemm_grouped/fp8_gemm_grouped.h"
+#include "verify/operation/fp8_gemm_grouped/fp8_gemm_grouped_properties.h"
+#include "verify/operation/fp8_gemm_grouped/fp8_gemm_grouped_views.h"
 
 #include <string.h>
 
@@ -154,6 +156,7 @@ const struct assay_operation assay_m_grouped_fp8_gemm_nt_contiguous = {
     .parameters = parameters,
     .numerics = numerics,
     .knobs = assay_fp8_gemm_nt_knobs,
+    .properties = assay_m_grouped_properties,
     .problem_bytes = sizeof(struct assay_fp8_gemm_grouped_nt_problem),
     .numerics_bytes = sizeof(struct assay_fp8_gemm_numerics),
     .bind = bind,
@@ -165,7 +168,9 @@ const struct assay_operation assay_m_grouped_fp8_gemm_nt_contiguous = {
     .parts = assay_grouped_parts,
     .region = assay_grouped_region,
     .defined = defined,
+    .used = assay_m_grouped_used,
     .model = assay_grouped_model,
+    .narrow = assay_grouped_narrow,
     .oracle = assay_grouped_oracle,
     .place = assay_grouped_place,
     .cost = cost,

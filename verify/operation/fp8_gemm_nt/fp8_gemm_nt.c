@@ -5,8 +5,10 @@
 #include "ref/kernel/fp8_gemm_mx.h"
 #include "ref/layout/scale_layout.h"
 #include "verify/operation/fp8_gemm_nt/fp8_gemm_mx_bound.h"
+#include "verify/operation/fp8_gemm_nt/fp8_gemm_nt_properties.h"
 
 #include <stdio.h>
+#include <string.h>
 
 enum { MAX_EXTENT = 1 << 24, BLOCK = 128, ALIGNMENT_BYTES = 16 };
 
@@ -264,6 +266,31 @@ static enum assay_status model(const void *bound, const void *numerics,
     return ASSAY_RAN;
 }
 
+void assay_fp8_gemm_window(struct assay_tensors *windows, const char *name, int dimension,
+                           int64_t extent)
+{
+    for (int i = 0; i < windows->count; i++)
+        if (strcmp(windows->item[i].name, name) == 0)
+            windows->item[i].shape[dimension] = extent;
+}
+
+static bool narrow(const void *bound, const struct assay_tensors *tensors, void *narrowed,
+                   struct assay_tensors *windows)
+{
+    struct assay_fp8_gemm_nt_problem *const few = narrowed;
+    *few = *(const struct assay_fp8_gemm_nt_problem *)bound;
+    *windows = *tensors;
+    assay_fp8_gemm_narrow(&few->gemm.m, ASSAY_FP8_GEMM_NARROW_M);
+    assay_fp8_gemm_narrow(&few->gemm.n, ASSAY_FP8_GEMM_NARROW_N);
+    assay_fp8_gemm_window(windows, "a", 0, few->gemm.m);
+    assay_fp8_gemm_window(windows, "b", 0, few->gemm.n);
+    for (int i = 0; i < 2; i++) {
+        assay_fp8_gemm_window(windows, i ? "d" : "c", 0, few->gemm.m);
+        assay_fp8_gemm_window(windows, i ? "d" : "c", 1, few->gemm.n);
+    }
+    return true;
+}
+
 struct assay_fp8_gemm_precision
 assay_fp8_gemm_precision_of(const struct assay_fp8_gemm_numerics *numerics)
 {
@@ -333,6 +360,7 @@ const struct assay_operation assay_fp8_gemm_nt = {
     .parameters = parameters,
     .numerics = assay_fp8_gemm_nt_numerics,
     .knobs = assay_fp8_gemm_nt_knobs,
+    .properties = assay_fp8_gemm_nt_properties,
     .problem_bytes = sizeof(struct assay_fp8_gemm_nt_problem),
     .numerics_bytes = sizeof(struct assay_fp8_gemm_numerics),
     .bind = bind,
@@ -344,6 +372,7 @@ const struct assay_operation assay_fp8_gemm_nt = {
     .parts = parts,
     .region = region,
     .model = model,
+    .narrow = narrow,
     .oracle = oracle,
     .place = place,
     .cost = cost,

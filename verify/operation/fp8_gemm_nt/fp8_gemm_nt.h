@@ -42,6 +42,14 @@ enum assay_status assay_fp8_gemm_check_block_numerics(const void *numerics,
                                                       struct assay_message *);
 extern const struct assay_choice assay_fp8_gemm_operand_formats[];
 extern const struct assay_choice assay_fp8_gemm_out_formats[];
+/* For the hook `narrow`: so many rows and columns of d, taken from its corner. */
+enum { ASSAY_FP8_GEMM_NARROW_M = 8, ASSAY_FP8_GEMM_NARROW_N = 16 };
+static inline void assay_fp8_gemm_narrow(int64_t *extent, int64_t limit)
+{
+    if (*extent > limit) *extent = limit;
+}
+void assay_fp8_gemm_window(struct assay_tensors *windows, const char *name, int dimension,
+                           int64_t extent);
 struct assay_fp8_gemm_precision
 assay_fp8_gemm_precision_of(const struct assay_fp8_gemm_numerics *numerics);
 

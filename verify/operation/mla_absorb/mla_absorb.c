@@ -3,6 +3,7 @@
 #include "verify/operation/mla_absorb/mla_absorb.h"
 
 #include "ref/kernel/mla_absorb.h"
+#include "verify/operation/mla_absorb/mla_absorb_properties.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -272,6 +273,7 @@ const struct assay_operation assay_mla_absorb = {
     .parameters = parameters,
     .numerics = assay_mla_absorb_numerics_table,
     .knobs = assay_mla_absorb_knobs,
+    .properties = assay_mla_absorb_properties,
     .problem_bytes = sizeof(struct assay_mla_absorb_case),
     .numerics_bytes = sizeof(struct assay_mla_absorb_numerics),
     .data_kinds = ASSAY_MLA_ABSORB_KINDS,

@@ -3,6 +3,7 @@
 #include "ref/format/minifloat.h"
 #include "ref/kernel/mla_attention.h"
 #include "verify/operation/mla_cache/mla_cache.h"
+#include "verify/operation/mla_cache/mla_cache_properties.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -145,6 +146,7 @@ const struct assay_operation assay_mla_cache_dequantise = {
     .parameters = assay_mla_cache_parameters,
     .numerics = numerics_table,
     .knobs = knobs,
+    .properties = assay_mla_cache_dequantise_properties,
     .problem_bytes = sizeof(struct assay_mla_cache_problem),
     .numerics_bytes = sizeof(struct assay_mla_dequantise_numerics),
     .data_kinds = ASSAY_MLA_CACHE_KINDS,
@@ -157,6 +159,7 @@ const struct assay_operation assay_mla_cache_dequantise = {
     .draw = assay_mla_cache_dequantise_draw,
     .parts = assay_mla_cache_parts,
     .region = region,
+    .used = assay_mla_cache_used,
     .model = model,
     .oracle = assay_mla_cache_dequantise_expect,
     .place = place,

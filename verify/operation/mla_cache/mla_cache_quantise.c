@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Descriptor of mla_cache_quantise, its numerics and its knobs. */
 #include "verify/operation/mla_cache/mla_cache.h"
+#include "verify/operation/mla_cache/mla_cache_properties.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -165,6 +166,7 @@ const struct assay_operation assay_mla_cache_quantise = {
     .parameters = assay_mla_cache_parameters,
     .numerics = numerics_table,
     .knobs = knobs,
+    .properties = assay_mla_cache_quantise_properties,
     .problem_bytes = sizeof(struct assay_mla_cache_problem),
     .numerics_bytes = sizeof(struct assay_mla_cache_numerics),
     .data_kinds = ASSAY_MLA_CACHE_KINDS,

@@ -35,6 +35,13 @@ enum assay_status assay_mla_combine_check_inputs(const void *problem,
 bool assay_mla_combine_is_exact(const void *problem, enum assay_data_kind kind,
                                 int output);
 
+/* mla_combine_used.c */
+void assay_mla_combine_used(const void *problem, const struct assay_tensors *tensors,
+                            int input, uint8_t *is_used);
+
+/* mla_combine_properties.c */
+extern const struct assay_property assay_mla_combine_properties[];
+
 /* mla_combine_draw.c */
 void assay_mla_combine_draw(struct assay_stream *stream, double multiply_adds,
                             struct assay_case *the_case);

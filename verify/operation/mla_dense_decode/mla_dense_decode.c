@@ -4,6 +4,7 @@
 
 #include "ref/kernel/mla_dense_decode.h"
 #include "verify/operation/mla/mla_bound.h"
+#include "verify/operation/mla/mla_narrow.h"
 #include "verify/operation/mla/mla_numerics.h"
 
 #include <stdio.h>
@@ -95,6 +96,32 @@ static enum assay_status model(const void *bound, const void *given,
                : ASSAY_OUT_OF_MEMORY;
 }
 
+static void keep_last(struct assay_tensor *tensor, int dimension)
+{
+    const int64_t bytes = (int64_t)assay_format_bytes(tensor->format);
+    const int64_t last = tensor->shape[dimension] - 1;
+    tensor->data = (char *)tensor->data + last * tensor->stride[dimension] * bytes;
+    tensor->shape[dimension] = 1;
+}
+
+/* One head of each KV head, of the last token: before it a causal mask may spare a tile
+ * blocks that none of its rows see, so that rows depend on their company. */
+static bool narrow(const void *bound, const struct assay_tensors *tensors, void *narrowed,
+                   struct assay_tensors *windows)
+{
+    struct assay_mla_dense_decode_case *const few = narrowed;
+    *few = *(const struct assay_mla_dense_decode_case *)bound;
+    const int64_t group = few->problem.h_q / few->problem.h_k;
+    if (group * few->problem.s_q == 1) return false;
+    assay_mla_narrow_heads(assay_mla_decode_heads, group, tensors, windows);
+    keep_last(&windows->item[ASSAY_DENSE_Q], 1);
+    keep_last(&windows->item[ASSAY_DENSE_OUT], 1);
+    keep_last(&windows->item[ASSAY_DENSE_LSE], 2);
+    few->problem.h_q = few->problem.h_k;
+    few->problem.s_q = 1;
+    return true;
+}
+
 static enum assay_status oracle(const void *bound, const void *given,
                                 const struct assay_tensors *tensors, int64_t part,
                                 const struct assay_expected *expected)
@@ -173,6 +200,7 @@ const struct assay_operation assay_mla_dense_decode = {
     .parameters = assay_mla_dense_decode_parameters,
     .numerics = numerics,
     .knobs = assay_mla_knobs,
+    .properties = assay_mla_dense_decode_properties,
     .problem_bytes = sizeof(struct assay_mla_dense_decode_case),
     .numerics_bytes = sizeof(struct assay_mla_numerics),
     .data_kinds = (UINT32_C(1) << (ASSAY_DATA_NEEDLE + 1)) - 1,
@@ -185,7 +213,9 @@ const struct assay_operation assay_mla_dense_decode = {
     .draw = assay_mla_dense_decode_draw,
     .parts = parts,
     .region = region,
+    .used = assay_mla_dense_decode_used,
     .model = model,
+    .narrow = narrow,
     .oracle = oracle,
     .place = place,
     .cost = cost,

@@ -56,6 +56,13 @@ enum assay_status assay_mla_dense_decode_check_inputs(const void *problem,
                                                       const struct assay_tensors *tensors,
                                                       struct assay_message *message);
 
+/* mla_dense_decode_used.c */
+void assay_mla_dense_decode_used(const void *problem, const struct assay_tensors *tensors,
+                                 int input, uint8_t *is_used);
+
+/* mla_dense_decode_properties.c */
+extern const struct assay_property assay_mla_dense_decode_properties[];
+
 /* mla_dense_decode_draw.c */
 void assay_mla_dense_decode_draw(struct assay_stream *stream, double multiply_adds,
                                  struct assay_case *the_case);

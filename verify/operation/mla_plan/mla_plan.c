@@ -191,6 +191,7 @@ const struct assay_operation assay_mla_plan = {
     .parameters = assay_mla_plan_parameters,
     .numerics = numerics_table,
     .knobs = knobs,
+    .properties = assay_mla_plan_properties,
     .problem_bytes = sizeof(struct assay_mla_plan_case),
     .numerics_bytes = sizeof(struct assay_mla_plan_numerics),
     .data_kinds = 1u << ASSAY_DATA_NORMAL,

@@ -5,6 +5,7 @@
 
 #include "ref/kernel/mla_sparse_decode.h"
 #include "verify/operation/mla/mla_bound.h"
+#include "verify/operation/mla/mla_narrow.h"
 #include "verify/operation/mla/mla_numerics.h"
 
 #include <assert.h>
@@ -244,16 +245,16 @@ static void region(const void *task, int64_t part, int output,
                    struct assay_region *region)
 {
     const struct assay_mla_sparse_decode_problem *const problem = problem_of(task);
-    const int64_t tiles = problem->h_q / ASSAY_MLA_ROWS;
+    const int64_t tiles = assay_mla_head_tiles(problem->h_q);
     const int64_t row = part / tiles, head = part % tiles * ASSAY_MLA_ROWS;
+    const int64_t count = assay_mla_tile_heads(problem->h_q, head);
     const int64_t request = row / problem->s_q, token = row % problem->s_q;
     if (is_out(task, output))
-        *region =
-            (struct assay_region){ .start = { request, token, head, 0 },
-                                   .count = { 1, 1, ASSAY_MLA_ROWS, ASSAY_MLA_D_V } };
+        *region = (struct assay_region){ .start = { request, token, head, 0 },
+                                         .count = { 1, 1, count, ASSAY_MLA_D_V } };
     else
         *region = (struct assay_region){ .start = { request, head, token },
-                                         .count = { 1, ASSAY_MLA_ROWS, 1 } };
+                                         .count = { 1, count, 1 } };
 }
 
 static enum assay_status model(const void *task, const void *numerics,
@@ -262,6 +263,17 @@ static enum assay_status model(const void *task, const void *numerics,
     return assay_mla_sparse_decode_model(problem_of(task), numerics, tensors, part)
                ? ASSAY_RAN
                : ASSAY_OUT_OF_MEMORY;
+}
+
+/* One head of each token. */
+static bool narrow(const void *task, const struct assay_tensors *tensors, void *narrowed,
+                   struct assay_tensors *windows)
+{
+    struct assay_mla_sparse_decode_task *const few = narrowed;
+    *few = *(const struct assay_mla_sparse_decode_task *)task;
+    assay_mla_narrow_heads(assay_mla_decode_heads, few->problem.h_q, tensors, windows);
+    few->problem.h_q = 1;
+    return true;
 }
 
 static enum assay_status oracle(const void *task, const void *numerics,
@@ -350,6 +362,7 @@ const struct assay_operation assay_mla_sparse_decode = {
     .parameters = parameters,
     .numerics = numerics_table,
     .knobs = assay_mla_knobs,
+    .properties = assay_mla_sparse_decode_properties,
     .problem_bytes = sizeof(struct assay_mla_sparse_decode_task),
     .numerics_bytes = sizeof(struct assay_mla_numerics),
     .data_kinds = ASSAY_MLA_SPARSE_DECODE_KINDS,
@@ -362,7 +375,9 @@ const struct assay_operation assay_mla_sparse_decode = {
     .draw = assay_mla_sparse_decode_draw,
     .parts = parts,
     .region = region,
+    .used = assay_mla_sparse_decode_used,
     .model = model,
+    .narrow = narrow,
     .oracle = oracle,
     .place = place,
     .cost = cost,

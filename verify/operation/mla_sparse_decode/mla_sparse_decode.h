@@ -73,6 +73,42 @@ enum assay_status assay_mla_sparse_decode_check(const void *task,
                                                 const struct assay_tensors *tensors,
                                                 struct assay_message *message);
 
+/* mla_sparse_decode_used.c */
+struct assay_mla_pool_names { /* one of the caches and the tensors that belong to it */
+    const struct assay_mla_cache *cache;
+    const char *k_cache, *indices, *topk_length;
+};
+/* The main cache and the extra one, as far as there are; returns their number. */
+int assay_mla_sparse_decode_pools(const void *task, struct assay_mla_pool_names pools[2]);
+/* Indices of the request that count. */
+int64_t assay_mla_pool_length(const struct assay_mla_pool_names *pool,
+                              const struct assay_tensors *tensors, int64_t request);
+/* Calls @visit for each attended index of each query token (row = request * s_q + token),
+ * as often as it is repeated, until it says false; returns what it said last. Inputs have
+ * to be legal. */
+bool assay_mla_visit_attended(const void *task, const struct assay_tensors *tensors,
+                              const struct assay_mla_pool_names *pool,
+                              bool (*visit)(void *context, int64_t row, int64_t slot),
+                              void *context);
+void assay_mla_sparse_decode_used(const void *task, const struct assay_tensors *tensors,
+                                  int input, uint8_t *is_used);
+
+/* mla_sparse_decode_properties.c */
+extern const struct assay_property assay_mla_sparse_decode_properties[];
+
+/* mla_sparse_decode_lists.c: hooks of relations. */
+bool assay_mla_sparse_decode_reverse(const struct assay_property_run *first,
+                                     const struct assay_property_run *second);
+bool assay_mla_sparse_decode_move_padding(const struct assay_property_run *first,
+                                          const struct assay_property_run *second);
+bool assay_mla_sparse_decode_derive_padded(const struct assay_property_run *first,
+                                           struct assay_case *second);
+bool assay_mla_sparse_decode_pad(const struct assay_property_run *first,
+                                 const struct assay_property_run *second);
+bool assay_mla_sparse_decode_expect_padded(const struct assay_property_run *first,
+                                           const struct assay_property_run *second,
+                                           int output, int64_t element, uint32_t *bits);
+
 /* mla_sparse_decode_draw.c */
 void assay_mla_sparse_decode_draw(struct assay_stream *stream, double multiply_adds,
                                   struct assay_case *the_case);

@@ -4,6 +4,7 @@
 
 #include "ref/kernel/mla_sparse_prefill.h"
 #include "verify/operation/mla/mla_bound.h"
+#include "verify/operation/mla/mla_narrow.h"
 #include "verify/operation/mla/mla_numerics.h"
 
 #include <stdio.h>
@@ -88,11 +89,13 @@ static void region(const void *bound, int64_t part, int output,
                    struct assay_region *region)
 {
     const struct assay_mla_sparse_prefill_problem *const problem = bound;
-    const int64_t tiles = problem->h_q / ASSAY_MLA_ROWS;
+    const int64_t tiles = assay_mla_head_tiles(problem->h_q);
+    const int64_t head = part % tiles * ASSAY_MLA_ROWS;
     const bool is_out = output == assay_mla_sparse_prefill_places(problem).out;
     *region = (struct assay_region){
-        .start = { part / tiles, part % tiles * ASSAY_MLA_ROWS, 0 },
-        .count = { 1, ASSAY_MLA_ROWS, is_out ? ASSAY_MLA_D_V : 0 },
+        .start = { part / tiles, head, 0 },
+        .count = { 1, assay_mla_tile_heads(problem->h_q, head),
+                   is_out ? ASSAY_MLA_D_V : 0 },
     };
 }
 
@@ -102,6 +105,17 @@ static enum assay_status model(const void *bound, const void *given,
     return assay_mla_sparse_prefill_model(bound, given, tensors, part)
                ? ASSAY_RAN
                : ASSAY_OUT_OF_MEMORY;
+}
+
+/* One head of each token. */
+static bool narrow(const void *bound, const struct assay_tensors *tensors, void *narrowed,
+                   struct assay_tensors *windows)
+{
+    struct assay_mla_sparse_prefill_problem *const few = narrowed;
+    *few = *(const struct assay_mla_sparse_prefill_problem *)bound;
+    assay_mla_narrow_heads(assay_mla_prefill_heads, few->h_q, tensors, windows);
+    few->h_q = 1;
+    return true;
 }
 
 static void place(const void *bound, int output, int64_t element,
@@ -155,6 +169,7 @@ const struct assay_operation assay_mla_sparse_prefill = {
     .parameters = assay_mla_sparse_prefill_parameters,
     .numerics = numerics,
     .knobs = assay_mla_knobs,
+    .properties = assay_mla_sparse_prefill_properties,
     .problem_bytes = sizeof(struct assay_mla_sparse_prefill_case),
     .numerics_bytes = sizeof(struct assay_mla_numerics),
     .data_kinds = (UINT32_C(1) << (ASSAY_DATA_NEEDLE + 1)) - 1,
@@ -167,7 +182,9 @@ const struct assay_operation assay_mla_sparse_prefill = {
     .draw = assay_mla_sparse_prefill_draw,
     .parts = parts,
     .region = region,
+    .used = assay_mla_sparse_prefill_used,
     .model = model,
+    .narrow = narrow,
     .oracle = assay_mla_sparse_prefill_expect,
     .place = place,
     .cost = cost,

@@ -47,6 +47,24 @@ assay_mla_sparse_prefill_check_inputs(const void *problem,
                                       const struct assay_tensors *tensors,
                                       struct assay_message *message);
 
+/* mla_sparse_prefill_used.c */
+/* Indices of the token that count, by the tensors. */
+int64_t assay_mla_sparse_prefill_counted(const struct assay_tensors *tensors,
+                                         int64_t token);
+/* Calls @visit for each index that is attended, until it says false; returns what it said
+ * last. */
+bool assay_mla_sparse_prefill_visit(
+    const struct assay_mla_sparse_prefill_problem *problem,
+    const struct assay_tensors *tensors,
+    bool (*visit)(void *context, int64_t token, int64_t position, int64_t key),
+    void *context);
+void assay_mla_sparse_prefill_used(const void *problem,
+                                   const struct assay_tensors *tensors, int input,
+                                   uint8_t *is_used);
+
+/* mla_sparse_prefill_properties.c */
+extern const struct assay_property assay_mla_sparse_prefill_properties[];
+
 /* mla_sparse_prefill_draw.c */
 void assay_mla_sparse_prefill_draw(struct assay_stream *stream, double multiply_adds,
                                    struct assay_case *the_case);

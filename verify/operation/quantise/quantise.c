@@ -3,6 +3,7 @@
 #include "verify/operation/quantise/quantise.h"
 
 #include "ref/kernel/quantise.h"
+#include "verify/operation/quantise/quantise_properties.h"
 
 #include <stdio.h>
 
@@ -226,6 +227,7 @@ const struct assay_operation assay_quantise = {
     .parameters = parameters,
     .numerics = assay_quantise_numerics_table,
     .knobs = assay_quantise_knobs,
+    .properties = assay_quantise_properties,
     .problem_bytes = sizeof(struct assay_quantise_case),
     .numerics_bytes = sizeof(struct assay_quantise_numerics),
     .bind = bind,
