@@ -224,6 +224,32 @@ START_TEST(rank_and_absence_are_refused)
 }
 END_TEST
 
+START_TEST(inputs_alone_are_enough_for_a_candidate)
+{
+    struct draft *const draft = draft_open();
+    struct assay_recording recording;
+    struct assay_message message = { "" };
+    struct assay_tensors tensors;
+    draft->count--;
+    ck_assert(draft_read(draft, &recording, &message) == ASSAY_RAN);
+    shape_case(&recording.cases[0], &tensors);
+    ck_assert_int_eq(assay_recording_bind_inputs(&recording, 0, &tensors, &message),
+                     ASSAY_RAN);
+    for (int i = 0; i < tensors.count; i++)
+        ck_assert((tensors.item[i].data == NULL) == tensors.item[i].is_output);
+    assay_recording_close(&recording);
+
+    draft->count--;
+    ck_assert(draft_read(draft, &recording, &message) == ASSAY_RAN);
+    const enum assay_status status =
+        assay_recording_bind_inputs(&recording, 0, &tensors, &message);
+    check_sentence(status, &message, "case 0 has no tensor sfb");
+    ck_assert(!strstr(message.text, "--candidate"));
+    assay_recording_close(&recording);
+    draft_close(draft);
+}
+END_TEST
+
 START_TEST(a_tensor_of_no_case_is_refused)
 {
     static const char *const names[] = {
@@ -359,6 +385,7 @@ int main(void)
         stored_shape_keeps_padding_and_zero_sizes,
         a_tensor_that_does_not_fit_the_case_is_refused,
         rank_and_absence_are_refused,
+        inputs_alone_are_enough_for_a_candidate,
         a_tensor_of_no_case_is_refused,
         wrong_case_lines_are_refused,
         ten_thousand_cases_are_read_and_one_more_is_not,

@@ -2,6 +2,7 @@
 /* The recorded files of the corpus hold what came from the GPU, under canonical lines. */
 #include "tests/harness.h"
 #include "tests/verify/shaped_case.h"
+#include "verify/check/inputs.h"
 #include "verify/data/recording.h"
 
 #include <dirent.h>
@@ -174,11 +175,47 @@ START_TEST(case_lines_of_the_corpus_are_canonical_and_generate_its_inputs)
 }
 END_TEST
 
+/* A program may return another plan, and bits= changes elements. */
+START_TEST(a_run_that_writes_its_inputs_leaves_the_file_as_it_was)
+{
+    char path[800];
+    struct assay_recording recording;
+    struct assay_message message = { "" };
+    snprintf(path, sizeof path, "%s/recorded/flashmla_dense.safetensors.zst",
+             corpus_folder());
+    ck_assert_int_eq(assay_recording_open(&recording, path, &message), ASSAY_RAN);
+    uint64_t hash[2];
+    for (int run = 0; run < 2; run++) {
+        struct assay_case the_case = recording.cases[0];
+        static _Alignas(16) unsigned char problem[ASSAY_MAX_PROBLEM_BYTES];
+        struct assay_tensors tensors;
+        struct assay_buffers buffers = { 0 };
+        the_case.explicit_bits_count = 1 - run;
+        the_case.explicit_bits[0] = (struct assay_explicit_bits){
+            .tensor = "q", .rank = 4, .index = { 0 }, .bits = 0x1234
+        };
+        ck_assert_int_eq(assay_inputs_open(&the_case, &recording, 0, problem, &tensors,
+                                           &buffers, &message),
+                         ASSAY_RAN);
+        const struct assay_tensor *const q = assay_tensors_find(&tensors, "q");
+        const struct assay_tensor *const plan =
+            assay_tensors_find(&tensors, "tile_scheduler_metadata");
+        ck_assert((assay_tensor_bits(q, 0) == 0x1234) == (run == 0));
+        hash[run] = assay_tensor_hash(plan);
+        memset(plan->data, 0x5A, (size_t)assay_tensor_bytes(plan));
+        assay_buffers_close(&buffers);
+    }
+    ck_assert_uint_eq(hash[0], hash[1]);
+    assay_recording_close(&recording);
+}
+END_TEST
+
 int main(void)
 {
     const TTest *const tests[] = {
         tensors_of_the_corpus_hold_what_the_gpu_gave,
         case_lines_of_the_corpus_are_canonical_and_generate_its_inputs,
+        a_run_that_writes_its_inputs_leaves_the_file_as_it_was,
         NULL,
     };
     return run_tests("recording_corpus", tests);

@@ -11,6 +11,8 @@ struct assay_run_call {
     const struct assay_case *the_case;
     const void *problem;
     const struct assay_tensors *tensors; /* inputs filled; outputs to be written */
+    int launches; /* how often it computes the outputs before they are fetched, 0: once;
+                     the backends that launch nothing compute them once */
 };
 
 /* What a backend says about the bits it is going to write. */
@@ -23,7 +25,9 @@ struct assay_backend_claim {
 /* How much somebody's code may take for one case. */
 struct assay_backend_limits {
     double seconds;
-    int64_t memory_bytes; /* beside the tensors; 0: three quarters of the machine's */
+    double warmup_seconds; /* for the first case of a program's process instead */
+    int64_t memory_bytes;  /* beside the tensors; 0: three quarters of the machine's */
+    bool is_fresh;         /* a new process for every case */
 };
 extern const struct assay_backend_limits assay_backend_default_limits;
 
@@ -32,6 +36,8 @@ struct assay_backend_notes {
     char warning[384];     /* empty: none */
     char output[4096 + 1]; /* the beginning of stdout and stderr */
     int64_t output_bytes;  /* of all of it, as far as it was kept */
+    double launch_seconds; /* that all launches took by its own clock; 0: not measured */
+    bool has_changed_inputs; /* it put the plan that it used into the inputs */
 };
 
 struct assay_backend {

@@ -43,17 +43,18 @@ static double value_of(const struct assay_minifloat *format, uint32_t bits)
 }
 
 /* What an element that nobody may touch began with, and has to hold. */
-static uint32_t poison_of(enum assay_format format)
+static uint32_t poison_of(const struct assay_trial *trial, enum assay_format format)
 {
     uint32_t bits = 0;
-    memset(&bits, ASSAY_BUFFER_POISON, assay_format_bytes(format));
+    memset(&bits, trial->poison, assay_format_bytes(format));
     return bits;
 }
 
-static void tally_untouched(const struct assay_tensor *candidate, int64_t element,
+static void tally_untouched(const struct assay_trial *trial,
+                            const struct assay_tensor *candidate, int64_t element,
                             struct tally *tally)
 {
-    const uint32_t held = poison_of(candidate->format);
+    const uint32_t held = poison_of(trial, candidate->format);
     if (assay_tensor_bits(candidate, element) == held) return;
     tally->outside++;
     if (isinf(tally->worst_ratio)) return;
@@ -76,7 +77,7 @@ static void tally_output(const struct bound_run *run, int output,
          at.index < at.count; assay_region_next(&at)) {
         if (!assay_element_is_judged(trial, output, at.element)) continue;
         if (assay_definedness_at(trial->map[output], at.element) == ASSAY_UNTOUCHED) {
-            tally_untouched(candidate, at.element, tally);
+            tally_untouched(trial, candidate, at.element, tally);
             continue;
         }
         const double value = expectation->expected[output].value[at.index];
@@ -91,8 +92,9 @@ static void tally_output(const struct bound_run *run, int output,
             tally->worst_value = value;
             tally->worst_bound = bound;
         }
-        if (!trial->model) continue;
-        const uint32_t model = assay_tensor_bits(&trial->model->item[output], at.element);
+        if (!trial->reference || !trial->reference_is_model) continue;
+        const uint32_t model =
+            assay_tensor_bits(&trial->reference->item[output], at.element);
         tally->model_ratio =
             fmax(tally->model_ratio,
                  model == bits ? ratio
@@ -138,8 +140,7 @@ static void merge(const struct assay_trial *trial, int output, const struct tall
                             &into->bound_worst_place);
 }
 
-static enum assay_status judge(const struct assay_trial *trial,
-                               struct assay_result *result)
+static enum assay_status judge(struct assay_trial *trial, struct assay_result *result)
 {
     const int64_t parts = trial->operation->parts(trial->problem);
     struct bound_run run = { trial, result->output_count, NULL };

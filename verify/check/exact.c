@@ -51,9 +51,9 @@ static void tally_output(const struct exact_run *run, int output,
         const uint32_t right = assay_oracle_bits(
             candidate->format, expectation->expected[output].value[at.index]);
         const uint32_t bits = assay_tensor_bits(candidate, at.element);
-        if (trial->model)
+        if (trial->reference && trial->reference_is_model)
             tally->model_inexact +=
-                assay_tensor_bits(&trial->model->item[output], at.element) != right;
+                assay_tensor_bits(&trial->reference->item[output], at.element) != right;
         if (bits == right) continue;
         const uint64_t ulps = assay_ulps_between(candidate->format, bits, right);
         tally->inexact++;
@@ -108,8 +108,7 @@ static void conclude(const struct exact_run *run, int64_t parts, int output, int
                                                   total.worst_reference);
 }
 
-static enum assay_status judge(const struct assay_trial *trial,
-                               struct assay_result *result)
+static enum assay_status judge(struct assay_trial *trial, struct assay_result *result)
 {
     const int64_t parts = trial->operation->parts(trial->problem);
     struct exact_run run = { trial, result->output_count, NULL };

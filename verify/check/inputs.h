@@ -19,4 +19,15 @@ enum assay_status assay_inputs_open(const struct assay_case *the_case,
                                     struct assay_buffers *buffers,
                                     struct assay_message *message);
 
+/* What the operation has to say about the contents: ASSAY_REFUSED when no kernel may be
+ * given them. unsafe=1 lets them through. */
+enum assay_status assay_inputs_check(const struct assay_case *the_case,
+                                     const void *problem,
+                                     const struct assay_tensors *tensors,
+                                     struct assay_message *message);
+
+/* The same for unsafe=1 as well: whether hooks that follow indices may be asked. */
+bool assay_inputs_are_legal(const struct assay_operation *operation, const void *problem,
+                            const struct assay_tensors *tensors);
+
 #endif

@@ -14,9 +14,12 @@ const struct assay_verdict_row assay_verdicts[ASSAY_VERDICT_COUNT] = {
                                    "infinities in the same places" },
     [ASSAY_OUTSIDE] = { "outside",
                         "an element is beyond its proven bound, or not exact where "
-                        "exact data leave one answer" },
-    [ASSAY_CONTRADICTION] = { "contradiction", "the model itself is beyond the oracle's "
-                                               "bound, or not exact: a defect of assay" },
+                        "exact data leave one answer, or another run of the candidate "
+                        "failed a check" },
+    [ASSAY_CONTRADICTION] = { "contradiction",
+                              "the model itself is beyond the oracle's "
+                              "bound, or not exact, or failed a check: a "
+                              "defect of assay" },
 };
 
 enum assay_opinion assay_result_opinion(const struct assay_result *result,
@@ -45,4 +48,6 @@ void assay_result_close(struct assay_result *result)
     free(result->output);
     result->output = NULL;
     result->output_count = 0;
+    free(result->texts);
+    result->texts = NULL;
 }

@@ -21,13 +21,25 @@ struct assay_verdict_row {
 };
 extern const struct assay_verdict_row assay_verdicts[ASSAY_VERDICT_COUNT];
 
-enum { ASSAY_MAX_DIFFERENCES = 256 };
+enum { ASSAY_MAX_DIFFERENCES = 256, ASSAY_MAX_FINDINGS = 16 };
 
 struct assay_difference { /* one element whose bits differ */
     int64_t index;        /* logical row-major */
     uint32_t candidate, reference;
     uint64_t ulps; /* steps between the two on the number line; UINT64_MAX for NaN */
     struct assay_place place;
+};
+
+/* What a check that runs the candidate again has to say about a run. */
+struct assay_finding {
+    const char *check;  /* its name */
+    bool is_failure;    /* false: worth knowing, and allowed */
+    char sentence[320]; /* what was done and what came of it */
+    /* Where there are elements to show: */
+    const char *output;         /* name; NULL: none to show */
+    struct assay_tensor tensor; /* format and shape of that output in that run; no data */
+    int64_t elements;           /* that are wrong, in all outputs */
+    struct assay_difference worst; /* the first of them; reference: what it should hold */
 };
 
 struct assay_output_result {
@@ -75,7 +87,8 @@ struct assay_result {
     char numerics[ASSAY_MAX_NUMERICS_TEXT];    /* reference bits; empty: none */
     char explanation[ASSAY_MAX_NUMERICS_TEXT]; /* numerics that equal the candidate */
     struct assay_message message;              /* set when status is not ASSAY_RAN */
-    char warning[384];      /* to be said beside the verdict; empty: nothing */
+    char warning[384];   /* to be said beside the verdict; empty: nothing */
+    char reference[512]; /* the backend whose bits are the reference; empty: the model */
     char printed[4096 + 1]; /* the beginning of what somebody's code printed */
     int64_t printed_bytes;  /* of all of it, as far as it was kept */
     uint64_t input_hash;
@@ -85,6 +98,12 @@ struct assay_result {
     struct assay_criteria criteria; /* that were asked for, when they were compared */
     int output_count;
     struct assay_output_result *output; /* owned by the result */
+    uint32_t checks;                    /* bit i: row i of assay_checks has judged it */
+    int candidate_runs;                 /* of all checks together */
+    int finding_count;                  /* further ones are dropped */
+    struct assay_finding finding[ASSAY_MAX_FINDINGS];
+    char *texts; /* owned: what names and the remark point into when the result was read
+                    from a file; NULL otherwise */
 };
 
 /* What a criterion says about all outputs that it has a rule for. */

@@ -170,20 +170,29 @@ static void shape_text(char *text, int rank, const int64_t *shape)
     snprintf(text + used, SHAPE_TEXT_SIZE - used, "]");
 }
 
+static const struct assay_safetensors_entry *
+find_entry(const struct assay_recording *recording, int index, const char *name)
+{
+    char own[STORED_NAME_SIZE];
+    snprintf(own, sizeof own, "%d/%s", index, name);
+    const struct assay_safetensors_entry *const entry =
+        assay_safetensors_find(&recording->file, own);
+    return entry ? entry : assay_safetensors_find(&recording->file, name);
+}
+
 static enum assay_status bind_tensor(const struct assay_recording *recording, int index,
                                      struct assay_tensor *tensor,
                                      struct assay_message *message)
 {
-    char own[STORED_NAME_SIZE];
-    snprintf(own, sizeof own, "%d/%s", index, tensor->name);
-    const struct assay_safetensors_entry *entry =
-        assay_safetensors_find(&recording->file, own);
-    if (!entry) entry = assay_safetensors_find(&recording->file, tensor->name);
+    const struct assay_safetensors_entry *const entry =
+        find_entry(recording, index, tensor->name);
     if (!entry)
-        return assay_fail(message, ASSAY_REFUSED,
-                          "%s: case %d has no tensor %s: it must be there as %s or '%s'",
-                          assay_shown_path(recording->path), index, tensor->name,
-                          tensor->name, own);
+        return assay_fail(
+            message, ASSAY_REFUSED,
+            "%s: case %d has no tensor %s: it must be there as %s or '%d/%s'%s",
+            assay_shown_path(recording->path), index, tensor->name, tensor->name, index,
+            tensor->name,
+            tensor->is_output ? "; inputs alone are enough with --candidate" : "");
 
     int64_t shape[ASSAY_MAX_RANK];
     assay_recording_stored_shape(tensor, shape);
@@ -211,6 +220,21 @@ enum assay_status assay_recording_bind(struct assay_recording *recording, int in
     for (int i = 0; i < tensors->count; i++) {
         const enum assay_status status =
             bind_tensor(recording, index, &tensors->item[i], message);
+        if (status != ASSAY_RAN) return status;
+    }
+    return ASSAY_RAN;
+}
+
+enum assay_status assay_recording_bind_inputs(struct assay_recording *recording,
+                                              int index, struct assay_tensors *tensors,
+                                              struct assay_message *message)
+{
+    assert(index >= 0 && index < recording->count);
+    for (int i = 0; i < tensors->count; i++) {
+        struct assay_tensor *const tensor = &tensors->item[i];
+        tensor->data = NULL;
+        if (tensor->is_output && !find_entry(recording, index, tensor->name)) continue;
+        const enum assay_status status = bind_tensor(recording, index, tensor, message);
         if (status != ASSAY_RAN) return status;
     }
     return ASSAY_RAN;

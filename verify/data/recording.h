@@ -30,6 +30,12 @@ enum assay_status assay_recording_bind(struct assay_recording *recording, int in
                                        struct assay_tensors *tensors,
                                        struct assay_message *message);
 
+/* The same where outputs need not be there, as in a file of inputs for some candidate:
+ * data of those that are not is NULL. */
+enum assay_status assay_recording_bind_inputs(struct assay_recording *recording,
+                                              int index, struct assay_tensors *tensors,
+                                              struct assay_message *message);
+
 /* The shape under which @tensor is stored: row padding belongs to it, so the last
  * dimension is the stride of the one before. Each stride must be a multiple of the next
  * (asserted). */

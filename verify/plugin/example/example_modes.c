@@ -2,6 +2,7 @@
 /* The ways in which the example plugin can be wrong: what tests of the tool need. */
 #include "verify/plugin/example/example_plugin.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -26,6 +27,9 @@ static const struct {
     { "reads-padding", EXAMPLE_READS_PADDING },
     { "wrong-tile", EXAMPLE_WRONG_TILE },
     { "one-in-ten", EXAMPLE_ONE_IN_TEN },
+    { "leaks-padding", EXAMPLE_LEAKS_PADDING },
+    { "adds-up", EXAMPLE_ADDS_UP },
+    { "looks-around", EXAMPLE_LOOKS_AROUND },
     { "false-claim", EXAMPLE_FALSE_CLAIM },
     { "unknown-claim", EXAMPLE_UNKNOWN_CLAIM },
     { "crash-in-claim", EXAMPLE_CRASH_IN_CLAIM },
@@ -154,6 +158,41 @@ int64_t example_columns(const struct example_run *run, int64_t row, int64_t colu
     case EXAMPLE_WRONG_TILE: return row / TILE == 1 && column / TILE == 0 ? k - BLOCK : k;
     case EXAMPLE_ONE_IN_TEN: return is_first && is_tenth() ? k - BLOCK : k;
     default: return k;
+    }
+}
+
+/* What follows the row in memory, times its last scale, without NaN, which would show. */
+static float padding_sum(const struct example_run *run, int64_t row)
+{
+    const int64_t k = run->a->shape[1], stride = run->a->stride[0];
+    const uint8_t *const a = (const uint8_t *)run->a->data + row * stride;
+    const float *const sfa = (const float *)run->sfa->data + row * run->sfa->stride[0];
+    float sum = 0;
+    for (int64_t i = k; i < stride; i++) {
+        const float value = example_e4m3_value(a[i]);
+        if (!isnan(value)) sum += value;
+    }
+    return k ? sum * sfa[(k - 1) / BLOCK] : 0;
+}
+
+/* 1, and up to 2^-13 more or less by the first code of the next row. */
+static float neighbour(const struct example_run *run, int64_t row)
+{
+    const int64_t next = (row + 1) % run->a->shape[0];
+    const uint8_t *const a = (const uint8_t *)run->a->data + next * run->a->stride[0];
+    const float value = example_e4m3_value(a[0]);
+    return isnan(value) ? 1 : 1 + value * ldexpf(1, -13) / 448;
+}
+
+float example_change(const struct example_run *run, int64_t row, int64_t column,
+                     float value)
+{
+    switch (run->mode) {
+    case EXAMPLE_LEAKS_PADDING: return value + padding_sum(run, row);
+    case EXAMPLE_ADDS_UP:
+        return run->launches > 1 ? value + example_load(run->d, row, column) : value;
+    case EXAMPLE_LOOKS_AROUND: return value * neighbour(run, row);
+    default: return value;
     }
 }
 

@@ -19,7 +19,7 @@
 
 enum { BLOCK = 128 };
 
-static float e4m3_value(uint8_t code)
+float example_e4m3_value(uint8_t code)
 {
     const int exponent = code >> 3 & 15, mantissa = code & 7;
     if ((code & 0x7F) == 0x7F) return NAN;
@@ -91,7 +91,7 @@ static float element(const struct example_run *run, int64_t row, int64_t column)
     static float value[256];
     if (value[0x38] == 0)
         for (int code = 0; code < 256; code++)
-            value[code] = e4m3_value((uint8_t)code);
+            value[code] = example_e4m3_value((uint8_t)code);
     const uint8_t *const a = (const uint8_t *)run->a->data + row * run->a->stride[0];
     const uint8_t *const b = (const uint8_t *)run->b->data + column * run->b->stride[0];
     const float *const sfa = (const float *)run->sfa->data + row * run->sfa->stride[0];
@@ -119,23 +119,36 @@ static void store(const struct assay_plugin_tensor *d, int64_t row, int64_t colu
         ((uint16_t *)d->data)[place] = bf16_bits(value);
 }
 
+float example_load(const struct assay_plugin_tensor *d, int64_t row, int64_t column)
+{
+    const int64_t place = row * d->stride[0] + column;
+    if (d->format == ASSAY_PLUGIN_F32) return ((const float *)d->data)[place];
+    const uint32_t bits = (uint32_t)((const uint16_t *)d->data)[place] << 16;
+    float value;
+    memcpy(&value, &bits, sizeof(value));
+    return value;
+}
+
 static void compute(const struct example_run *run)
 {
     const int64_t rows = example_rows(run);
     for (int64_t row = 0; row < rows; row++)
         for (int64_t column = 0; column < run->d->shape[1]; column++)
-            store(run->d, row, column, element(run, row, column));
+            store(run->d, row, column,
+                  example_change(run, row, column, element(run, row, column)));
 }
 
 static int launch(void *opaque, int repeats, double *seconds)
 {
-    const struct example_run *const run = opaque;
+    struct example_run *const run = opaque;
     struct timespec start, end;
     const int result = example_before(run);
     if (result != ASSAY_PLUGIN_OK) return result;
     clock_gettime(CLOCK_MONOTONIC, &start);
-    for (int i = 0; i < repeats; i++)
+    for (int i = 0; i < repeats; i++) {
+        run->launches++;
         compute(run);
+    }
     clock_gettime(CLOCK_MONOTONIC, &end);
     if (seconds)
         *seconds = (double)(end.tv_sec - start.tv_sec) +

@@ -21,6 +21,9 @@ enum example_mode {
     EXAMPLE_READS_PADDING,
     EXAMPLE_WRONG_TILE,
     EXAMPLE_ONE_IN_TEN,
+    EXAMPLE_LEAKS_PADDING,
+    EXAMPLE_ADDS_UP,
+    EXAMPLE_LOOKS_AROUND,
     EXAMPLE_FALSE_CLAIM,
     EXAMPLE_UNKNOWN_CLAIM,
     EXAMPLE_CRASH_IN_CLAIM,
@@ -34,7 +37,11 @@ struct example_run {
     const struct assay_call *call;
     const struct assay_plugin_tensor *a, *b, *sfa, *sfb, *d;
     enum example_mode mode;
+    int launches; /* until now, the current one included */
 };
+
+float example_e4m3_value(uint8_t code);
+float example_load(const struct assay_plugin_tensor *d, int64_t row, int64_t column);
 
 /* The mode of the call's options; ASSAY_PLUGIN_FAILED for a name there is not. */
 int example_find_mode(const struct assay_call *call, enum example_mode *mode);
@@ -45,6 +52,8 @@ int example_before(const struct example_run *run);
 int64_t example_rows(const struct example_run *run); /* that are computed */
 int64_t example_columns(const struct example_run *run, int64_t row,
                         int64_t column); /* of K, that are summed up */
+float example_change(const struct example_run *run, int64_t row, int64_t column,
+                     float value); /* what is stored instead of the value */
 int example_after(const struct example_run *run);
 
 #endif
