@@ -12,7 +12,9 @@ START_TEST(json_header_names_tool_run_and_environment)
 {
     setenv("OMP_NUM_THREADS", "2", 1);
     unsetenv("CUDA_VISIBLE_DEVICES");
-    const struct assay_run_header header = { "verify", "plugin:./k.so", "equal" };
+    const struct assay_run_header header = { .command = "verify",
+                                             .candidate = "plugin:./k.so",
+                                             .require = "equal" };
     char *const text = written("json", &header, NULL, NULL);
     json_t *const object = json_line(text, 0);
     const char *tool, *version, *candidate, *require, *command, *compiler, *blas, *mode;
@@ -146,6 +148,39 @@ START_TEST(json_states_the_optional_facts_when_they_apply)
 }
 END_TEST
 
+START_TEST(json_states_checks_and_findings)
+{
+    struct assay_result result = passing_result();
+    add_findings(&result);
+    strcpy(result.reference, "plugin:old.so");
+    strcpy(result.printed, "hello");
+    result.printed_bytes = 9000;
+    json_t *const object = json_of(&result);
+    assert_json(json_object_get(object, "checks"),
+                "[\"bitwise\",\"bound\",\"repeat\",\"poison\",\"batch\"]");
+    assert_json(json_object_get(object, "candidate_runs"), "31");
+    assert_json(json_object_get(object, "reference"), "\"plugin:old.so\"");
+    assert_json(json_object_get(object, "output"), "\"hello\"");
+    assert_json(json_object_get(object, "output_bytes"), "9000");
+    assert_json(json_object_get(object, "findings"),
+                "[{\"check\":\"batch\",\"failure\":false,"
+                "\"message\":\"some requests ? were run alone\"},"
+                "{\"check\":\"repeat\",\"failure\":true,"
+                "\"message\":\"run 4 of 10 gave other bits\",\"output\":\"d\","
+                "\"format\":\"bf16\",\"shape\":[64,192],\"elements\":17,"
+                "\"index\":[2,17],\"candidate\":\"0x3fa0\",\"reference\":\"0x3fa1\","
+                "\"candidate_value\":1.25,\"reference_value\":1.2578125,\"ulp\":1,"
+                "\"place\":\"tile 0,0\"},"
+                "{\"check\":\"poison\",\"failure\":true,"
+                "\"message\":\"1 defined element was never written\","
+                "\"output\":\"lse\",\"format\":\"f32\",\"shape\":[],\"elements\":1,"
+                "\"index\":[],\"candidate\":\"0xffc00000\",\"reference\":\"0x00000000\","
+                "\"reference_value\":0.0}]");
+    json_decref(object);
+    assay_result_close(&result);
+}
+END_TEST
+
 START_TEST(json_of_a_crash_has_its_message_and_no_hash)
 {
     struct assay_result result = broken_result(ASSAY_CRASHED, "signal 11");
@@ -158,7 +193,7 @@ START_TEST(json_of_a_crash_has_its_message_and_no_hash)
 }
 END_TEST
 
-START_TEST(json_leaves_out_what_is_no_number)
+START_TEST(json_writes_bits_of_what_is_no_number)
 {
     struct assay_result result = failing_result();
     struct assay_output_result *const d = &result.output[0];
@@ -177,9 +212,13 @@ START_TEST(json_leaves_out_what_is_no_number)
                 "{\"index\":[0,0],\"candidate\":\"0x7f80\",\"reference\":\"0xff80\","
                 "\"ulp\":65280}");
     assert_json(json_object_get(output, "bound_worst"),
-                "{\"index\":[127,191],\"bits\":\"0x3fa7\",\"place\":\"tile 1,2\"}");
+                "{\"index\":[127,191],\"bits\":\"0x3fa7\","
+                "\"value_bits\":\"0x7ff8000000000000\","
+                "\"bound_bits\":\"0x7ff0000000000000\",\"place\":\"tile 1,2\"}");
     ck_assert_ptr_null(json_object_get(output, "max_ulp"));
     ck_assert_ptr_null(json_object_get(output, "max_error_over_bound"));
+    assert_json(json_object_get(output, "max_error_over_bound_bits"),
+                "\"0x7ff0000000000000\"");
     json_decref(object);
     assay_result_close(&result);
 }
@@ -226,8 +265,9 @@ int main(void)
         json_header_notices_a_changed_float_mode,
         json_case_states_every_fact_of_a_failure,
         json_states_the_optional_facts_when_they_apply,
+        json_states_checks_and_findings,
         json_of_a_crash_has_its_message_and_no_hash,
-        json_leaves_out_what_is_no_number,
+        json_writes_bits_of_what_is_no_number,
         json_keeps_all_kept_differences,
         json_summary_has_every_count,
         NULL,

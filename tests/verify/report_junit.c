@@ -147,6 +147,33 @@ START_TEST(results_that_are_not_exact_are_counted_in_the_message)
 }
 END_TEST
 
+START_TEST(findings_are_in_the_message_and_notes_are_properties)
+{
+    struct assay_result result = failing_result();
+    result.output[0] = result.output[1];
+    result.output_count = 1;
+    add_findings(&result);
+    strcpy(result.reference, "plugin:old.so");
+    xmlDoc *const document = one(&result);
+    assert_at(document, "//failure/@message",
+              "outside; check repeat: run 4 of 10 gave other bits; "
+              "check poison: 1 defined element was never written");
+    assert_has(at(document, "//failure"), "  check repeat: run 4 of 10 gave other bits\n"
+                                          "    the first of 17 elements, d at [2, 17], "
+                                          "tile 0,0\n      candidate  0x3fa0  1.25\n");
+    assert_at(document, "//testcase//property[@name='note']/@value",
+              "check batch: some requests ? were run alone");
+    assert_at(document, "count(//property[@name='note'])", "1");
+    assert_at(document, "//testcase//property[@name='reference']/@value",
+              "plugin:old.so");
+    assert_at(document, "count(//property[@name='numerics'])", "0");
+    assert_at(document, "//testcase//property[@name='checks']/@value",
+              "bitwise bound repeat poison batch");
+    xmlFreeDoc(document);
+    assay_result_close(&result);
+}
+END_TEST
+
 START_TEST(a_failure_is_typed_by_its_verdict_and_begins_with_the_repeat_line)
 {
     struct assay_result result = failing_result();
@@ -427,6 +454,7 @@ int main(void)
     const TTest *const tests[] = {
         a_passing_case_has_name_class_time_and_properties,
         results_that_are_not_exact_are_counted_in_the_message,
+        findings_are_in_the_message_and_notes_are_properties,
         a_failure_is_typed_by_its_verdict_and_begins_with_the_repeat_line,
         every_verdict_below_the_required_one_is_a_failure_of_its_type,
         what_did_not_run_to_its_end_is_an_error_of_its_status,

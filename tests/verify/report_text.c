@@ -146,10 +146,136 @@ START_TEST(exact_results_and_those_that_are_not_are_told_apart)
 }
 END_TEST
 
+START_TEST(findings_show_what_was_done_and_the_first_element)
+{
+    struct assay_result result = failing_result();
+    result.output[0] = result.output[1];
+    result.output_count = 1;
+    add_findings(&result);
+    char *const text = text_of(&result);
+    ck_assert_str_eq(text,
+                     "FAILED outside  fp8_gemm_nt m=128 n=192 k=1024 seed=7\n"
+                     "  lse: 1 element, 0 differ\n"
+                     "  check repeat: run 4 of 10 gave other bits\n"
+                     "    the first of 17 elements, d at [2, 17], tile 0,0\n"
+                     "      candidate  0x3fa0  1.25\n"
+                     "      expected   0x3fa1  1.2578125\n"
+                     "      distance   1 unit in the last place\n"
+                     "  check poison: 1 defined element was never written\n"
+                     "    lse at []\n"
+                     "      candidate  0xffc00000  NaN\n"
+                     "      expected   0x00000000  0\n"
+                     "      distance   none: one of them is NaN\n"
+                     "  note: check batch: some requests ? were run alone\n"
+                     "  reference numerics: deepgemm-1d2d\n"
+                     "  repeat: assay verify 'fp8_gemm_nt m=128 n=192 k=1024 seed=7'\n");
+    free(text);
+    assay_result_close(&result);
+}
+END_TEST
+
+START_TEST(an_element_that_nobody_wrote_has_nothing_beside_it)
+{
+    struct assay_result result = failing_result();
+    add_findings(&result);
+    result.finding[0] = result.finding[1];
+    result.finding_count = 1;
+    result.finding[0].worst.reference = result.finding[0].worst.candidate;
+    char *const text = text_of(&result);
+    assert_has(text, "d at [2, 17], tile 0,0\n"
+                     "      candidate  0x3fa0  1.25\n"
+                     "  reference numerics");
+    free(text);
+    assay_result_close(&result);
+}
+END_TEST
+
+START_TEST(notes_stand_beside_a_pass_and_failures_do_not_count_as_indecisive)
+{
+    struct assay_result result = passing_result();
+    add_findings(&result);
+    result.finding_count = 1;
+    result.output[0] = result.output[1];
+    result.output_count = 1;
+    char *text = text_of(&result);
+    ck_assert_str_eq(text, "equal     lse: 1 element, 0 differ; note: check batch: some "
+                           "requests ? were run alone   "
+                           "fp8_gemm_nt m=128 n=192 k=1024 seed=7\n");
+    free(text);
+
+    result.has_passed = result.is_decisive = false;
+    result.verdict = ASSAY_OUTSIDE;
+    result.finding_count = 2;
+    text = text_of(&result);
+    assert_has(text, "FAILED outside  fp8_gemm_nt m=128");
+    free(text);
+    assay_result_close(&result);
+}
+END_TEST
+
+START_TEST(another_backend_as_reference_is_named_and_repeated)
+{
+    const struct assay_run_header header = { .command = "verify",
+                                             .candidate = "plugin:./k.so",
+                                             .reference = "oracle,plugin:an old.so",
+                                             .checks = "bound,repeat",
+                                             .repeats = 3 };
+    struct assay_result result = failing_result();
+    strcpy(result.reference, "plugin:an old.so");
+    char *text = written("text", &header, &result, NULL);
+    assert_has(text, "\n  reference: plugin:an old.so\n");
+    assert_lacks(text, "reference numerics");
+    assert_has(text, "seed=7' --candidate plugin:./k.so "
+                     "--reference 'oracle,plugin:an old.so' --check bound,repeat "
+                     "--repeats 3\n");
+    free(text);
+    text = text_of(&result);
+    assert_has(text, "seed=7'\n");
+    free(text);
+    result.has_passed = true;
+    text = text_of(&result);
+    assert_has(text, "lse: 1 element, 0 differ; reference plugin:an old.so   fp8_gemm");
+    free(text);
+    assay_result_close(&result);
+}
+END_TEST
+
+START_TEST(the_summary_names_checks_that_ran_the_candidate_again)
+{
+    struct assay_result results[] = { passing_result(), passing_result() };
+    results[0].checks = check_bit("bitwise") | check_bit("bound") | check_bit("exact");
+    results[0].candidate_runs = 1;
+    char *text = written("text", &plain_header, &results[0], &summary);
+    assert_lacks(text, "checks:");
+    free(text);
+    results[0].checks = check_bit("exact") | check_bit("repeat") | check_bit("poison");
+    results[1].checks = check_bit("bound") | check_bit("repeat");
+    results[1].candidate_runs = 22;
+
+    size_t size;
+    FILE *const file = open_memstream(&text, &size);
+    void *const state = malloc(assay_report_text.state_bytes);
+    assay_report_text.begin(state, file, &plain_header);
+    for (int i = 0; i < 2; i++)
+        assay_report_text.result(state, &results[i]);
+    assay_report_text.end(state, &summary);
+    fclose(file);
+    free(state);
+    assert_has(text, " contradiction\n"
+                     "checks: bound, exact, repeat, poison; 23 runs of the candidate\n"
+                     "240000 elements");
+    free(text);
+    assay_result_close(&results[0]);
+    assay_result_close(&results[1]);
+}
+END_TEST
+
 static void assert_repeat(const char *candidate, const char *require, const char *source,
                           const char *line)
 {
-    const struct assay_run_header header = { "verify", candidate, require };
+    const struct assay_run_header header = { .command = "verify",
+                                             .candidate = candidate,
+                                             .require = require };
     struct assay_result result = broken_result(ASSAY_HUNG, "no answer in 10 s");
     strcpy(result.source, source);
     char expected[200];
@@ -353,6 +479,11 @@ int main(void)
         a_contradiction_and_an_unverified_profile_are_said,
         remarks_stand_beside_every_verdict,
         exact_results_and_those_that_are_not_are_told_apart,
+        findings_show_what_was_done_and_the_first_element,
+        an_element_that_nobody_wrote_has_nothing_beside_it,
+        notes_stand_beside_a_pass_and_failures_do_not_count_as_indecisive,
+        another_backend_as_reference_is_named_and_repeated,
+        the_summary_names_checks_that_ran_the_candidate_again,
         repeat_lines_name_what_is_not_the_default,
         a_case_that_did_not_run_shows_its_message,
         a_case_that_proves_nothing_says_why,

@@ -5,6 +5,7 @@
 #define ASSAY_TESTS_VERIFY_REPORTED_H
 
 #include "tests/harness.h"
+#include "verify/check/trial.h"
 #include "verify/report/report.h"
 
 #include <jansson.h>
@@ -89,6 +90,42 @@ static inline struct assay_result passing_result(void)
     d->difference_count = 0;
     d->max_error_over_bound = 0.4099;
     return result;
+}
+
+/* Bit of the check of that name, as result.checks has it. */
+static inline uint32_t check_bit(const char *name)
+{
+    for (int i = 0; assay_checks[i]; i++)
+        if (strcmp(assay_checks[i]->name, name) == 0) return UINT32_C(1) << i;
+    ck_abort_msg("no check %s", name);
+    return 0;
+}
+
+/* A note without an element, and two failures: of 17 elements of d, of one of lse. */
+static inline void add_findings(struct assay_result *result)
+{
+    const struct assay_finding findings[] = {
+        { .check = "batch", .sentence = "some requests \xff were run alone" },
+        { .check = "repeat",
+          .is_failure = true,
+          .sentence = "run 4 of 10 gave other bits",
+          .output = "d",
+          .tensor = { .format = ASSAY_BF16, .rank = 2, .shape = { 64, 192 } },
+          .elements = 17,
+          .worst = { 192 * 2 + 17, 0x3fa0, 0x3fa1, 1, { "tile 0,0" } } },
+        { .check = "poison",
+          .is_failure = true,
+          .sentence = "1 defined element was never written",
+          .output = "lse",
+          .tensor = { .format = ASSAY_F32 },
+          .elements = 1,
+          .worst = { 0, 0xffc00000, 0, UINT64_MAX, { "" } } },
+    };
+    memcpy(result->finding, findings, sizeof findings);
+    result->finding_count = 3;
+    result->candidate_runs = 31;
+    result->checks = check_bit("bitwise") | check_bit("bound") | check_bit("repeat") |
+                     check_bit("poison") | check_bit("batch");
 }
 
 static inline struct assay_result broken_result(enum assay_status status,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* JUnit XML, for CI systems: a document that is written when all is known. */
 #include "verify/case/text.h"
+#include "verify/check/trial.h"
 #include "verify/report/report.h"
 #include "verify/report/version.h"
 
@@ -147,6 +148,24 @@ static enum outcome outcome_of(const struct assay_result *result)
     return is_indecisive ? SKIPPED : FAILURE;
 }
 
+static void add_checks(struct junit *junit, xmlNode *properties,
+                       const struct assay_result *result)
+{
+    char line[512];
+    struct assay_text text = assay_text_open(line, sizeof line);
+    for (int i = 0; assay_checks[i]; i++)
+        if (result->checks >> i & 1)
+            assay_text_add(&text, "%s%s", text.length ? " " : "", assay_checks[i]->name);
+    add_property(junit, properties, "checks", line);
+    for (int i = 0; i < result->finding_count; i++) {
+        if (result->finding[i].is_failure) continue;
+        text = assay_text_open(line, sizeof line);
+        assay_text_add(&text, "check %s: %s", result->finding[i].check,
+                       result->finding[i].sentence);
+        add_property(junit, properties, "note", line);
+    }
+}
+
 static void add_properties(struct junit *junit, xmlNode *node,
                            const struct assay_result *result)
 {
@@ -163,13 +182,17 @@ static void add_properties(struct junit *junit, xmlNode *node,
         add_property(junit, properties, "verdict", assay_verdicts[result->verdict].name);
     else
         add_property(junit, properties, "status", assay_status_name(result->status));
-    add_property(junit, properties, "numerics", result->numerics);
+    if (*result->reference)
+        add_property(junit, properties, "reference", result->reference);
+    else
+        add_property(junit, properties, "numerics", result->numerics);
     add_property(junit, properties, "explanation", result->explanation);
     if (!(ratio < 0)) add_property(junit, properties, "error/bound", text);
     if (result->is_unverified_profile)
         add_property(junit, properties, "unverified_profile", "true");
     add_property(junit, properties, "remark", result->remark);
     add_property(junit, properties, "warning", result->warning);
+    add_checks(junit, properties, result);
     for (int i = 0; i < result->criteria.count; i++) {
         const char *const name = result->criteria.name[i];
         snprintf(text, sizeof text, "criteria/%s", name);
@@ -207,6 +230,10 @@ static void describe_failure(const struct junit *junit, const struct assay_resul
                            output->has_bits || output->has_bound ? "," : "",
                            output->inexact);
     }
+    for (int i = 0; i < result->finding_count; i++)
+        if (result->finding[i].is_failure)
+            assay_text_add(text, "; check %s: %s", result->finding[i].check,
+                           result->finding[i].sentence);
     if (*result->explanation) assay_text_add(text, "; equals %s", result->explanation);
 }
 

@@ -39,6 +39,14 @@ size_t assay_report_character(const char *text)
     return code < minimum[length] || code > 0x10ffff || is_surrogate ? 0 : length;
 }
 
+bool assay_report_is_printable(const char *text)
+{
+    size_t length;
+    while ((length = assay_report_character(text)))
+        text += length;
+    return *text == '\0';
+}
+
 void assay_report_index(const struct assay_tensor *tensor, int64_t element,
                         int64_t index[ASSAY_MAX_RANK])
 {

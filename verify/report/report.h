@@ -5,13 +5,22 @@
  *              to repeat and to locate it for one that does not, and a summary.
  * json         JSON Lines, schema 1; fields are only ever added. First line
  *              {"type":"header"}, one {"type":"case"} a result, last {"type":"summary"}.
- *              Bits and hashes are hexadecimal strings and the truth; values are a
- *              courtesy. What does not apply or is no JSON number (values that are NaN or
- *              infinite, "ulp" beside a NaN) is absent; integers are below 2^53.
+ *              Bits and hashes are hexadecimal strings and the truth; values beside bits
+ *              are a courtesy, absent where they are NaN or infinite. Other reals that
+ *              are no JSON number are there as "NAME_bits", the double's; texts of a
+ *              command line that aren't printable as "NAME_bytes" as well. What does not
+ *              apply is absent ("ulp" beside a NaN); integers are below 2^53.
+ *              "checks" names those that judged the case, "candidate_runs" counts what
+ *              the candidate ran for them, "reference" is the backend whose bits were the
+ *              reference if it wasn't the model, "findings" are what checks that run the
+ *              candidate again have to say: {"check","failure","message"} and, where
+ *              there is an element to show, "output" with its "format" and "shape" in
+ *              that run, "elements" that are wrong, and the first of them like one of
+ *              "differences".
  *              With --criteria, a case's "criteria" says in words what each would say, an
  *              output's "criteria" holds the figures of those that have a rule for it.
- *              "warning" and "output", the beginning of what the candidate printed, are
- *              there when there is any.
+ *              "warning" and "output", the beginning of the "output_bytes" that the
+ *              candidate printed, are there when there is any.
  * junit        JUnit XML, for CI systems: a testcase a result, named by its case line;
  *              where a line is there twice, file, index and number are appended.
  *              `failure` for a verdict below the required one, `error` for what did not
@@ -26,11 +35,13 @@
 
 #include <stdio.h>
 
-/* Borrowed until the report ends. NULL where the user did not ask: repeat lines name a
- * require that was asked for, and a candidate that is not what a case (model) or a
+/* Borrowed until the report ends. NULL or 0 where the user did not ask: repeat lines name
+ * what was asked for, but a candidate only where it is not what a case (model) or a
  * recorded file (the file) has by default. */
 struct assay_run_header {
     const char *command, *candidate, *require;
+    const char *reference, *checks; /* the lists behind --reference and --check */
+    int repeats;
 };
 
 /* @state is state_bytes of memory that begin initialises and the others are handed. Each
@@ -60,6 +71,9 @@ extern const struct assay_report assay_report_text, assay_report_json, assay_rep
 /* Bytes of the printable UTF-8 character at the start of @text: 0 at its end and for a
  * byte that has to be shown as '?' (control characters, malformed UTF-8). */
 size_t assay_report_character(const char *text);
+
+/* Whether all of the text is printable. */
+bool assay_report_is_printable(const char *text);
 
 /* Writes the command that repeats the result, fit for a shell, without a newline. */
 void assay_report_repeat(FILE *file, const struct assay_run_header *header,
