@@ -2,9 +2,9 @@
 /* `assay bench`: how fast candidates compute cases, and models of units their tiles. */
 #include "verify/command/bench.h"
 
-#include "verify/backend/backend.h"
 #include "verify/check/inputs.h"
 #include "verify/command/command.h"
+#include "verify/command/limits.h"
 #include "verify/command/selection.h"
 
 #include <argp.h>
@@ -23,6 +23,7 @@ struct bench {
     size_t wanted_bytes;
     const char *candidate, *json_path;
     struct assay_timing timing;
+    struct assay_limits limits;
     const struct assay_backend *backend;
     void *state;
     struct assay_bench_output output;
@@ -90,6 +91,7 @@ static enum assay_status parse_repeats(struct bench *bench, const char *text)
 static error_t parse_option(int key, char *argument, struct argp_state *state)
 {
     struct bench *const bench = state->input;
+    if (key == ARGP_KEY_INIT) state->child_inputs[0] = &bench->limits;
     if (bench->status != ASSAY_RAN) return 0;
     switch (key) {
     case KEY_OP: bench->status = parse_wanted(bench, argument); break;
@@ -130,22 +132,9 @@ static enum assay_status draw_cases(struct bench *bench)
     return status;
 }
 
-struct timed_run {
-    const struct bench *bench;
-    const struct assay_run_call *call;
-    struct assay_message *message;
-};
-
-static enum assay_status run_once(void *context)
-{
-    const struct timed_run *const run = context;
-    return run->bench->backend->run(run->bench->state, run->call, run->message);
-}
-
-static enum assay_status add_figure(struct bench *bench,
-                                    const struct assay_case *the_case,
-                                    const void *problem, double seconds,
-                                    struct assay_message *message)
+static enum assay_status
+add_figure(struct bench *bench, const struct assay_case *the_case, const void *problem,
+           const struct assay_bench_time *time, struct assay_message *message)
 {
     char line[ASSAY_MAX_CASE_LINE];
     assay_case_format(the_case, line, sizeof line);
@@ -156,12 +145,31 @@ static enum assay_status add_figure(struct bench *bench,
         .case_line = line,
         .candidate = bench->candidate,
         .threads = omp_get_max_threads(),
-        .seconds = seconds,
-        .rate = (has_products ? cost.multiply_adds : cost.bytes) / seconds,
+        .seconds = time->seconds,
+        .launches = time->launches,
+        .rate = (has_products ? cost.multiply_adds : cost.bytes) / time->seconds,
         .unit = has_products ? "multiply-adds/s" : "bytes/s",
         .ratio_one_core = -1,
     };
     return assay_bench_output_add(&bench->output, &measurement, message);
+}
+
+/* Somebody's kernel may turn the case down, which is said and ends nothing. */
+static enum assay_status ask_candidate(const struct bench *bench,
+                                       const struct assay_run_call *call, bool *does_it,
+                                       struct assay_message *message)
+{
+    struct assay_backend_claim claim;
+    *does_it = true;
+    if (bench->backend->is_trusted) return ASSAY_RAN;
+    const enum assay_status status =
+        bench->backend->claim(bench->state, call, &claim, message);
+    if (status != ASSAY_UNSUPPORTED) return status;
+    char line[ASSAY_MAX_CASE_LINE];
+    assay_case_format(call->the_case, line, sizeof line);
+    fprintf(stderr, "assay: not measured: %s: %s\n", line, message->text);
+    *does_it = false;
+    return ASSAY_RAN;
 }
 
 static enum assay_status measure_case(void *context, const struct assay_case *the_case,
@@ -177,17 +185,21 @@ static enum assay_status measure_case(void *context, const struct assay_case *th
     } problem;
     struct assay_tensors tensors;
     struct assay_buffers buffers = { 0 };
-    double seconds = 0;
+    struct assay_bench_time time;
+    bool does_it = false;
 
     if (!is_wanted(bench, operation->name)) return ASSAY_RAN;
     enum assay_status status =
         assay_inputs_open(the_case, NULL, 0, &problem, &tensors, &buffers, message);
-    const struct assay_run_call call = { the_case, &problem, &tensors };
-    struct timed_run run = { bench, &call, message };
-    if (status == ASSAY_RAN)
-        status = assay_median_seconds(&bench->timing, run_once, &run, &seconds);
-    if (status == ASSAY_RAN)
-        status = add_figure(bench, the_case, &problem, seconds, message);
+    const struct assay_run_call call = { .the_case = the_case,
+                                         .problem = &problem,
+                                         .tensors = &tensors };
+    if (status == ASSAY_RAN) status = ask_candidate(bench, &call, &does_it, message);
+    if (status == ASSAY_RAN && does_it)
+        status = assay_bench_call(bench->backend, bench->state, &call, &bench->timing,
+                                  &time, message);
+    if (status == ASSAY_RAN && does_it)
+        status = add_figure(bench, the_case, &problem, &time, message);
     assay_buffers_close(&buffers);
     return status;
 }
@@ -206,8 +218,9 @@ static enum assay_status run_units(struct bench *bench)
 
 static enum assay_status check_candidate(struct bench *bench)
 {
-    const enum assay_status status = assay_backend_open(
-        bench->candidate, NULL, &bench->backend, &bench->state, &bench->message);
+    const enum assay_status status =
+        assay_backend_open(bench->candidate, &bench->limits.backend, &bench->backend,
+                           &bench->state, &bench->message);
     if (status != ASSAY_RAN) {
         bench->backend = NULL;
         return status;
@@ -240,8 +253,10 @@ static enum assay_status run(struct bench *bench, int *code)
 
 int assay_command_bench(int argc, char **argv)
 {
-    static const struct argp argp = {
+    const struct argp_child children[] = { { assay_limits_argp(), 0, NULL, 0 }, { 0 } };
+    const struct argp argp = {
         .options = options,
+        .children = children,
         .parser = parse_option,
         .args_doc = "[CASE]...",
         .doc =
@@ -250,10 +265,15 @@ int assay_command_bench(int argc, char **argv)
     };
     struct bench bench = { .candidate = "model",
                            .timing = { .warm_ups = 1, .repeats = 5 },
+                           .limits = assay_limits_default(),
                            .status = ASSAY_RAN };
     int code = ASSAY_EXIT_PASSED;
     argp_parse(&argp, argc, argv, 0, NULL, &bench);
     enum assay_status status = bench.status;
+    if (status == ASSAY_RAN && bench.limits.status != ASSAY_RAN) {
+        status = bench.limits.status;
+        bench.message = bench.limits.message;
+    }
     if (status == ASSAY_RAN) status = run(&bench, &code);
     if (status != ASSAY_RAN) code = assay_complain((int)status, &bench.message);
     assay_bench_output_close(&bench.output);

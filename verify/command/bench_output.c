@@ -25,9 +25,13 @@ static json_t *object_of(const struct assay_measurement *measurement)
                   "case", measurement->case_line, "candidate", measurement->candidate,
                   "threads", measurement->threads, "seconds", measurement->seconds,
                   "rate", measurement->rate, "unit", measurement->unit);
-    if (!object || measurement->ratio_one_core < 0) return object;
-    if (json_object_set_new(object, "ratio_one_core",
-                            json_real(measurement->ratio_one_core)) == 0)
+    const bool has_ratio = measurement->ratio_one_core >= 0;
+    if (object &&
+        (!measurement->launches ||
+         json_object_set_new(object, "launches", json_integer(measurement->launches)) ==
+             0) &&
+        (!has_ratio || json_object_set_new(object, "ratio_one_core",
+                                           json_real(measurement->ratio_one_core)) == 0))
         return object;
     json_decref(object);
     return NULL;
@@ -48,6 +52,7 @@ static bool write_text(const struct assay_measurement *measurement)
            measurement->unit, measurement->threads, measurement->threads == 1 ? "" : "s");
     if (measurement->ratio_one_core >= 0)
         printf("  %.4f of sgemm", measurement->ratio_one_core);
+    if (measurement->launches) printf("  %d launches", measurement->launches);
     printf("  %s  %s\n", measurement->candidate, measurement->case_line);
     return fflush(stdout) == 0;
 }

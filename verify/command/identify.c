@@ -6,7 +6,7 @@
 #include "verify/command/limits.h"
 #include "verify/command/selection.h"
 #include "verify/identify/candidate.h"
-#include "verify/identify/knob_rank.h"
+#include "verify/identify/knob_identify.h"
 
 #include <argp.h>
 #include <errno.h>
@@ -17,7 +17,6 @@
 #include <time.h>
 
 enum { KEY_RECORDED = 256, KEY_CANDIDATE, KEY_PAIRS, KEY_JSON, KEY_SECONDS };
-enum { NEAREST = 5 };
 
 struct identify {
     struct assay_selection selection;
@@ -102,10 +101,7 @@ struct subject {
     struct assay_tensors tensors;
     struct assay_buffers buffers;
     struct assay_observation observation;
-    struct assay_knob_search search;
-    int *fitting, *nearest;
-    struct assay_separation separation;
-    struct assay_knob_answer answer;
+    struct assay_knob_identity identity;
 };
 
 static enum assay_status take_recorded_outputs(struct assay_recording *recording,
@@ -129,7 +125,9 @@ static enum assay_status observe(const struct identify *identify,
                                  struct assay_recording *recording, int index,
                                  struct subject *subject, struct assay_message *message)
 {
-    const struct assay_run_call call = { the_case, &subject->problem, &subject->tensors };
+    const struct assay_run_call call = { .the_case = the_case,
+                                         .problem = &subject->problem,
+                                         .tensors = &subject->tensors };
     enum assay_status status =
         assay_inputs_open(the_case, recording, index, &subject->problem,
                           &subject->tensors, &subject->buffers, message);
@@ -151,58 +149,19 @@ static enum assay_status observe(const struct identify *identify,
                : assay_fail(message, status, "no memory for a map of the outputs");
 }
 
-/* The nearest of what differs; their shares are counted over all parts. */
-static enum assay_status find_nearest(struct subject *subject)
-{
-    struct assay_knob_search *const search = &subject->search;
-    int count =
-        assay_settings_in_state(&search->space, ASSAY_SETTING_DIFFERS, subject->nearest);
-    enum assay_status status = ASSAY_RAN;
-    assay_sort_settings(&search->space, subject->nearest, count, assay_compare_nearness);
-    if (count > NEAREST) count = NEAREST;
-    if (search->fits == 0) {
-        for (int i = 0; i < count && status == ASSAY_RAN; i++)
-            status = assay_knob_search_count(search, subject->nearest[i]);
-        assay_sort_settings(&search->space, subject->nearest, count, assay_compare_share);
-    }
-    subject->answer.nearest = subject->nearest;
-    subject->answer.nearest_count = count;
-    return status;
-}
-
 static enum assay_status answer(const struct identify *identify,
                                 const struct assay_case *the_case,
                                 struct subject *subject, struct assay_message *message)
 {
-    struct assay_knob_search *const search = &subject->search;
-    enum assay_status status =
-        assay_knob_search_run(&subject->observation, &identify->plan, search);
-    subject->fitting = calloc((size_t)search->space.count + 1, sizeof(int));
-    subject->nearest = calloc((size_t)search->space.count + 1, sizeof(int));
-    if (status != ASSAY_RAN || !subject->fitting || !subject->nearest)
-        return assay_fail(message, ASSAY_OUT_OF_MEMORY, "no memory for the search");
-    int count =
-        assay_settings_in_state(&search->space, ASSAY_SETTING_FITS, subject->fitting);
-    assay_sort_settings(&search->space, subject->fitting, count, assay_compare_turned);
-    subject->answer = (struct assay_knob_answer){ .search = search };
-    if (count > 0 && identify->backend && !identify->backend->is_recording) {
-        const struct assay_separation_plan plan = {
-            .backend = identify->backend,
-            .state = identify->state,
-            .the_case = the_case,
-            .usual = the_case->operation->default_numerics(&subject->problem),
-            .seconds = fmax(search->deadline - now_seconds(), identify->plan.seconds / 5),
-        };
-        status = assay_knobs_separate(&plan, &search->space, subject->fitting, &count,
-                                      &subject->separation, message);
-        if (status != ASSAY_RAN) return status;
-        subject->answer.separation = &subject->separation;
-    }
-    subject->answer.setting = subject->fitting;
-    subject->answer.count = count;
-    status = find_nearest(subject);
-    return status == ASSAY_RAN ? status
-                               : assay_fail(message, status, "no memory for the search");
+    const struct assay_backend *const backend = identify->backend;
+    const struct assay_knob_question question = {
+        .observation = &subject->observation,
+        .the_case = the_case,
+        .backend = backend && !backend->is_recording ? backend : NULL,
+        .state = identify->state,
+        .plan = identify->plan,
+    };
+    return assay_knobs_identify(&question, &subject->identity, message);
 }
 
 static void count_case(struct identify *identify, enum assay_status status, int settings)
@@ -233,21 +192,19 @@ static enum assay_status identify_case(void *context, const struct assay_case *t
     enum assay_status status =
         observe(identify, the_case, recording, index, subject, &problem);
     if (status == ASSAY_RAN) status = answer(identify, the_case, subject, &problem);
-    count_case(identify, status, subject->answer.count);
+    count_case(identify, status, subject->identity.answer.count);
     const struct assay_identification found = {
         .case_line = line,
         .source = recording ? recording->path : "",
         .status = status,
         .message = problem.text,
-        .answer = status == ASSAY_RAN ? &subject->answer : NULL,
+        .answer = status == ASSAY_RAN ? &subject->identity.answer : NULL,
         .seconds = now_seconds() - start,
     };
     status = assay_identify_output_add(&identify->output, &found, message);
-    assay_knob_search_close(&subject->search);
+    assay_knob_identity_close(&subject->identity);
     assay_observation_close(&subject->observation);
     assay_buffers_close(&subject->buffers);
-    free(subject->fitting);
-    free(subject->nearest);
     free(subject);
     return status;
 }
@@ -305,7 +262,8 @@ int assay_command_identify(int argc, char **argv)
                "Named numerics are compared first, then, nearest first, what lies one "
                "knob away from them (`assay list numerics` shows both): all choices, all "
                "integers of a narrow range, and of a wide one its ends, the powers of "
-               "two, and the neighbours of the value in use. Exit: 0 identified, 1 "
+               "two, and the neighbours of the value in use; the rest of them if no "
+               "named numerics fit. Exit: 0 identified, 1 "
                "unexplained, 2 bad usage or input, 3 the candidate broke, 5 nothing was "
                "selected.",
         .children = children,

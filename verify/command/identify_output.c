@@ -45,12 +45,12 @@ static bool put_text(json_t *object, const char *key, const char *text)
 static json_t *object_of_setting(const struct assay_knob_space *space, int index)
 {
     const struct assay_knob_setting *const setting = &space->item[index];
+    const struct assay_knob_tally *const tally = assay_setting_tally(setting);
     char text[ASSAY_MAX_NUMERICS_TEXT];
     assay_numerics_format(space->operation, setting->numerics, text, sizeof(text));
     return json_pack("{ss si sI sI sI}", "numerics", text, "turned", setting->turned,
-                     "parts", (json_int_t)setting->parts, "equal",
-                     (json_int_t)setting->equal, "elements",
-                     (json_int_t)setting->elements);
+                     "parts", (json_int_t)setting->whole.parts, "equal",
+                     (json_int_t)tally->equal, "elements", (json_int_t)tally->elements);
 }
 
 static json_t *array_of_settings(const struct assay_knob_space *space, const int *setting,

@@ -6,12 +6,16 @@
 
 #include <string.h>
 
-enum { KEY_TIMEOUT = 768, KEY_MEMORY_LIMIT };
+enum { KEY_TIMEOUT = 768, KEY_WARMUP_TIMEOUT, KEY_MEMORY_LIMIT, KEY_FRESH };
 
 static const struct argp_option options[] = {
-    { "timeout", KEY_TIMEOUT, "S", 0, "seconds a plugin may take for a case (60)", 0 },
+    { "timeout", KEY_TIMEOUT, "S", 0,
+      "seconds a plugin or program may take for a case (60)", 0 },
+    { "warmup-timeout", KEY_WARMUP_TIMEOUT, "S", 0,
+      "seconds to the first answer of a program's process instead (300)", 0 },
     { "memory-limit", KEY_MEMORY_LIMIT, "SIZE", 0,
       "memory it may take, as 512M or 4G (three quarters of the machine's)", 0 },
+    { "fresh", KEY_FRESH, NULL, 0, "start a new process of it for every case", 0 },
     { 0 },
 };
 
@@ -21,14 +25,15 @@ struct assay_limits assay_limits_default(void)
                                   .status = ASSAY_RAN };
 }
 
-static enum assay_status parse_timeout(struct assay_limits *limits, const char *text)
+static enum assay_status parse_seconds(struct assay_limits *limits, const char *option,
+                                       const char *text, double *seconds)
 {
     int64_t value;
     if (assay_number_fraction(text, &value) != ASSAY_NUMBER_VALID || value <= 0)
         return assay_fail(&limits->message, ASSAY_REFUSED,
-                          "--timeout %s is no time; use seconds, such as 60 or 0.5",
+                          "%s %s is no time; use seconds, such as 60 or 0.5", option,
                           assay_excerpt(text).text);
-    limits->backend.seconds = (double)value / (double)ASSAY_FRACTION_UNIT;
+    *seconds = (double)value / (double)ASSAY_FRACTION_UNIT;
     return ASSAY_RAN;
 }
 
@@ -55,10 +60,20 @@ static enum assay_status parse_memory(struct assay_limits *limits, const char *t
 static error_t parse_option(int key, char *argument, struct argp_state *state)
 {
     struct assay_limits *const limits = state->input;
-    if (key != KEY_TIMEOUT && key != KEY_MEMORY_LIMIT) return ARGP_ERR_UNKNOWN;
-    if (limits->status == ASSAY_RAN)
-        limits->status = key == KEY_TIMEOUT ? parse_timeout(limits, argument)
-                                            : parse_memory(limits, argument);
+    struct assay_backend_limits *const backend = &limits->backend;
+    if (key < KEY_TIMEOUT || key > KEY_FRESH) return ARGP_ERR_UNKNOWN;
+    if (limits->status != ASSAY_RAN) return 0;
+    switch (key) {
+    case KEY_TIMEOUT:
+        limits->status = parse_seconds(limits, "--timeout", argument, &backend->seconds);
+        break;
+    case KEY_WARMUP_TIMEOUT:
+        limits->status =
+            parse_seconds(limits, "--warmup-timeout", argument, &backend->warmup_seconds);
+        break;
+    case KEY_MEMORY_LIMIT: limits->status = parse_memory(limits, argument); break;
+    default: backend->is_fresh = true;
+    }
     return 0;
 }
 

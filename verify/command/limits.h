@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The options --timeout and --memory-limit: what somebody's code may take for a case. */
+/* The options --timeout, --warmup-timeout, --memory-limit and --fresh: what somebody's
+ * code may take for a case, and whether it shares a process with the next one. */
 #ifndef ASSAY_VERIFY_COMMAND_LIMITS_H
 #define ASSAY_VERIFY_COMMAND_LIMITS_H
 

@@ -100,8 +100,10 @@ static void list_data(void)
 
 static void list_checks(void)
 {
-    for (int i = 0; assay_checks[i]; i++)
+    for (int i = 0; assay_checks[i]; i++) {
         print_row(assay_checks[i]->name, assay_checks[i]->proves);
+        if (assay_checks[i]->runs_candidate) puts("  runs the candidate again");
+    }
 }
 
 static void list_criteria(void)

@@ -22,6 +22,7 @@ static const struct assay_command commands[] = {
     { "list", "show operations, numerics, data kinds, ... or random cases",
       assay_command_list },
     { "worker", NULL, assay_command_worker }, /* hidden */
+    { "job", NULL, assay_command_job },       /* hidden */
     { NULL, NULL, NULL },
 };
 

@@ -3,6 +3,7 @@
 #include "verify/backend/backend.h"
 #include "verify/check/inputs.h"
 #include "verify/command/command.h"
+#include "verify/command/limits.h"
 #include "verify/command/selection.h"
 #include "verify/data/recording.h"
 #include "verify/data/safetensors.h"
@@ -20,6 +21,7 @@ enum { KEY_SUITE = 256, KEY_CANDIDATE, KEY_OUT };
 struct record {
     struct assay_selection selection;
     const char *candidate, *folder;
+    struct assay_limits limits;
     const struct assay_backend *backend;
     void *state;
     enum assay_status status;
@@ -36,6 +38,7 @@ static const struct argp_option options[] = {
 static error_t parse_option(int key, char *argument, struct argp_state *state)
 {
     struct record *const record = state->input;
+    if (key == ARGP_KEY_INIT) state->child_inputs[0] = &record->limits;
     if (record->status != ASSAY_RAN) return 0;
     switch (key) {
     case KEY_SUITE:
@@ -107,7 +110,9 @@ static enum assay_status record_case(void *context, const struct assay_case *the
 
     enum assay_status status =
         assay_inputs_open(the_case, NULL, 0, &problem, &tensors, &buffers, message);
-    const struct assay_run_call call = { the_case, &problem, &tensors };
+    const struct assay_run_call call = { .the_case = the_case,
+                                         .problem = &problem,
+                                         .tensors = &tensors };
     if (status == ASSAY_RAN) status = record->backend->run(record->state, &call, message);
     assay_case_format(the_case, line, sizeof(line));
     if (status == ASSAY_RAN) status = write_file(record, line, &tensors, message);
@@ -124,9 +129,9 @@ static enum assay_status run(struct record *record)
     if (stat(record->folder, &about) != 0 || !S_ISDIR(about.st_mode))
         return assay_fail(&record->message, ASSAY_REFUSED,
                           "--out %s is no folder; name an existing one", record->folder);
-    const enum assay_status status =
-        assay_backend_open(record->candidate ? record->candidate : "model", NULL,
-                           &record->backend, &record->state, &record->message);
+    const enum assay_status status = assay_backend_open(
+        record->candidate ? record->candidate : "model", &record->limits.backend,
+        &record->backend, &record->state, &record->message);
     if (status != ASSAY_RAN) {
         record->backend = NULL;
         return status;
@@ -137,16 +142,22 @@ static enum assay_status run(struct record *record)
 
 int assay_command_record(int argc, char **argv)
 {
-    static const struct argp argp = {
+    const struct argp_child children[] = { { assay_limits_argp(), 0, NULL, 0 }, { 0 } };
+    const struct argp argp = {
         .options = options,
+        .children = children,
         .parser = parse_option,
         .args_doc = "[CASE]...",
         .doc = "Runs cases and keeps their inputs and outputs: one file a case, named "
                "after operation and case line. The names are printed.",
     };
-    struct record record = { .status = ASSAY_RAN };
+    struct record record = { .limits = assay_limits_default(), .status = ASSAY_RAN };
     argp_parse(&argp, argc, argv, 0, NULL, &record);
     enum assay_status status = record.status;
+    if (status == ASSAY_RAN && record.limits.status != ASSAY_RAN) {
+        status = record.limits.status;
+        record.message = record.limits.message;
+    }
     if (status == ASSAY_RAN) status = run(&record);
     int code = record.selection.count ? ASSAY_EXIT_PASSED : ASSAY_EXIT_NOTHING_SELECTED;
     if (status != ASSAY_RAN) code = assay_complain((int)status, &record.message);

@@ -62,7 +62,7 @@ static enum assay_status check_binds(const struct assay_case *the_case,
     operation->shape(&bound, &tensors);
     status = assay_overrides_check(the_case, &tensors, message);
     if (status != ASSAY_RAN) return status;
-    return recording ? assay_recording_bind(recording, index, &tensors, message)
+    return recording ? assay_recording_bind_inputs(recording, index, &tensors, message)
                      : assay_buffers_measure(&tensors, &bytes, message);
 }
 

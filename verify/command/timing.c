@@ -18,6 +18,12 @@ static int by_size(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
+double assay_median(double *sample, int count)
+{
+    qsort(sample, (size_t)count, sizeof *sample, by_size);
+    return (sample[(count - 1) / 2] + sample[count / 2]) / 2;
+}
+
 enum assay_status assay_median_seconds(const struct assay_timing *timing,
                                        enum assay_status (*work)(void *context),
                                        void *context, double *seconds)
@@ -32,8 +38,7 @@ enum assay_status assay_median_seconds(const struct assay_timing *timing,
         if (status != ASSAY_RAN) return status;
         if (i >= 0) sample[i] = now_seconds() - start;
     }
-    qsort(sample, (size_t)count, sizeof *sample, by_size);
-    const double median = (sample[(count - 1) / 2] + sample[count / 2]) / 2;
+    const double median = assay_median(sample, count);
     /* The clock's resolution: a rate stays finite. */
     *seconds = median > 1e-9 ? median : 1e-9;
     return ASSAY_RAN;

@@ -17,4 +17,7 @@ enum assay_status assay_median_seconds(const struct assay_timing *timing,
                                        enum assay_status (*work)(void *context),
                                        void *context, double *seconds);
 
+/* Of @count >= 1 samples, which are sorted; the mean of the middle two. */
+double assay_median(double *sample, int count);
+
 #endif

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: MIT */
+/* The figures of a run. */
+#ifndef ASSAY_VERIFY_RUN_TALLY_H
+#define ASSAY_VERIFY_RUN_TALLY_H
+
+#include "verify/check/result.h"
+
+/* Adds a result; the exit code is left alone. */
+void assay_summary_add(struct assay_summary *summary, const struct assay_result *result);
+
+#endif
