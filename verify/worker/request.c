@@ -2,6 +2,7 @@
 #include "verify/worker/request.h"
 
 #include <assert.h>
+#include <limits.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -54,10 +55,11 @@ json_t *assay_request_of(const struct assay_run_call *call,
             return NULL;
         }
     assay_case_format(call->the_case, line, sizeof(line));
-    return json_pack("{s:s, s:s, s:s, s:o, s:I, s:I}", "do", arena ? "run" : "claim",
+    return json_pack("{s:s, s:s, s:s, s:o, s:I, s:I, s:i}", "do", arena ? "run" : "claim",
                      "operation", call->the_case->operation->name, "case", line,
                      "tensors", list, "bytes", (json_int_t)(arena ? arena->bytes : 0),
-                     "input_bytes", (json_int_t)(arena ? arena->input_bytes : 0));
+                     "input_bytes", (json_int_t)(arena ? arena->input_bytes : 0),
+                     "launches", call->launches);
 }
 
 static bool read_numbers(const json_t *array, int64_t value[ASSAY_MAX_RANK])
@@ -105,6 +107,8 @@ bool assay_request_open(struct assay_request *request, const json_t *line, int f
     const bool is_mapped = !request->is_run || map_memory(request, line, fd);
     if (fd >= 0) close(fd);
     if (!what || !is_mapped || count > ASSAY_MAX_TENSORS) return false;
+    const json_int_t launches = json_integer_value(json_object_get(line, "launches"));
+    request->launches = launches > 1 && launches <= INT_MAX ? (int)launches : 1;
     request->call = (struct assay_call){
         .bytes = sizeof(request->call),
         .tensor_count = (int32_t)count,

@@ -17,6 +17,7 @@ json_t *assay_request_of(const struct assay_run_call *call,
 
 struct assay_request { /* borrows texts from the line, and data from the mapping */
     bool is_run;
+    int launches; /* 1 or more */
     void *memory; /* NULL for a claim */
     size_t bytes;
     char why[400];

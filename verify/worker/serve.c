@@ -7,6 +7,7 @@
 #include "verify/worker/request.h"
 
 #include <fcntl.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -89,14 +90,15 @@ static void lift_limit(void)
     setrlimit(RLIMIT_AS, &limit);
 }
 
-static int run_plugin(const struct assay_plugin *plugin, const struct assay_call *call)
+static int run_plugin(const struct assay_plugin *plugin,
+                      const struct assay_request *request, double *seconds)
 {
     void *run = NULL;
     say("prepare");
-    int result = plugin->prepare(call, &run);
+    int result = plugin->prepare(&request->call, &run);
     if (result != ASSAY_PLUGIN_OK) return result;
     say("launch");
-    result = plugin->launch(run, 1, NULL);
+    result = plugin->launch(run, request->launches, seconds);
     if (result == ASSAY_PLUGIN_OK) {
         say("fetch");
         result = plugin->fetch(run);
@@ -109,11 +111,15 @@ static int run_plugin(const struct assay_plugin *plugin, const struct assay_call
 static json_t *run_case(const struct server *server, struct assay_request *request)
 {
     limit_memory(server);
-    const int result = run_plugin(server->plugin, &request->call);
+    double seconds = 0;
+    const int result = run_plugin(server->plugin, request, &seconds);
     fflush(NULL);
     lift_limit();
     request->why[sizeof(request->why) - 1] = '\0';
-    return reply_of(status_of(result), request->why);
+    json_t *const reply = reply_of(status_of(result), request->why);
+    if (isfinite(seconds) && seconds > 0)
+        json_object_set_new(reply, "launch_seconds", json_real(seconds));
+    return reply;
 }
 
 static json_t *claim_case(const struct server *server, struct assay_request *request)

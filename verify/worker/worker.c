@@ -22,14 +22,9 @@ struct assay_worker {
     char name[160], stage[16]; /* what messages call the plugin; where it is */
     bool has_claimed;          /* since the last run: its output belongs to this case */
     bool has_changed_mode;
+    bool was_killed; /* by a stranger: what it was doing is to be tried once more */
     struct assay_backend_notes notes;
 };
-
-static int64_t memory_limit(const struct assay_backend_limits *limits)
-{
-    if (limits->memory_bytes > 0) return limits->memory_bytes;
-    return (int64_t)sysconf(_SC_PHYS_PAGES) * (int64_t)sysconf(_SC_PAGESIZE) / 4 * 3;
-}
 
 static void keep_output(struct assay_worker *worker)
 {
@@ -53,11 +48,18 @@ static enum assay_status lose(struct assay_worker *worker, enum assay_status sta
     if (reason)
         return assay_fail(message, status, "plugin %s %s (%s)", worker->name, reason,
                           worker->stage);
-    return assay_fail(message, status, "plugin %s %s (%s)%s", worker->name, text,
-                      worker->stage,
-                      strstr(text, "SIGKILL")
-                          ? ", but not by assay: perhaps the machine ran out of memory"
-                          : "");
+    worker->was_killed = strstr(text, "SIGKILL");
+    return assay_fail(
+        message, status, "plugin %s %s (%s)%s", worker->name, text, worker->stage,
+        worker->was_killed ? ", but not by assay: perhaps the machine ran out of memory"
+                           : "");
+}
+
+static bool take_kill(struct assay_worker *worker)
+{
+    const bool was_killed = worker->was_killed;
+    worker->was_killed = false;
+    return was_killed;
 }
 
 static enum assay_status lose_by_limit(struct assay_worker *worker,
@@ -139,10 +141,21 @@ static void take_name(struct assay_worker *worker, const json_t *hello)
              version && *version ? " " : "", version ? version : "");
 }
 
-/* Starts the process unless there is one. */
-static enum assay_status begin(struct assay_worker *worker, struct assay_message *message)
+/* A process that has been idle may finish by itself: exit handlers of profilers and
+ * sanitizers run then. */
+static void retire(struct assay_worker *worker)
 {
-    if (worker->process.pid) return ASSAY_RAN;
+    if (worker->process.pid) {
+        shutdown(worker->process.channel, SHUT_WR);
+        worker->process.is_channel_closed = true;
+        assay_process_wait(&worker->process, assay_process_now() + GOODBYE_SECONDS,
+                           worker->memory_bytes);
+    }
+    assay_process_end(&worker->process, NULL);
+}
+
+static enum assay_status start(struct assay_worker *worker, struct assay_message *message)
+{
     char bytes[32];
     snprintf(bytes, sizeof(bytes), "%" PRId64, worker->memory_bytes);
     const char *const arguments[] = { worker->plan.path, worker->plan.options, bytes,
@@ -160,6 +173,14 @@ static enum assay_status begin(struct assay_worker *worker, struct assay_message
     keep_output(worker);
     assay_process_end(&worker->process, NULL);
     return status;
+}
+
+/* Starts the process unless there is one. */
+static enum assay_status begin(struct assay_worker *worker, struct assay_message *message)
+{
+    if (worker->process.pid) return ASSAY_RAN;
+    const enum assay_status status = start(worker, message);
+    return take_kill(worker) ? start(worker, message) : status;
 }
 
 /* Asks and waits; the answer is kept for whoever wants more of it than its status. */
@@ -194,10 +215,10 @@ static enum assay_status begin_case(struct assay_worker *worker,
     return status;
 }
 
-enum assay_status assay_worker_claim(struct assay_worker *worker,
-                                     const struct assay_run_call *call,
-                                     struct assay_backend_claim *claim,
-                                     struct assay_message *message)
+static enum assay_status claim_once(struct assay_worker *worker,
+                                    const struct assay_run_call *call,
+                                    struct assay_backend_claim *claim,
+                                    struct assay_message *message)
 {
     json_t *answer = NULL;
     enum assay_status status = begin_case(worker, message);
@@ -216,9 +237,18 @@ enum assay_status assay_worker_claim(struct assay_worker *worker,
     return status;
 }
 
-enum assay_status assay_worker_run(struct assay_worker *worker,
-                                   const struct assay_run_call *call,
-                                   struct assay_message *message)
+enum assay_status assay_worker_claim(struct assay_worker *worker,
+                                     const struct assay_run_call *call,
+                                     struct assay_backend_claim *claim,
+                                     struct assay_message *message)
+{
+    const enum assay_status status = claim_once(worker, call, claim, message);
+    return take_kill(worker) ? claim_once(worker, call, claim, message) : status;
+}
+
+static enum assay_status run_once(struct assay_worker *worker,
+                                  const struct assay_run_call *call,
+                                  struct assay_message *message)
 {
     json_t *answer = NULL;
     struct assay_arena arena = { .fd = -1 };
@@ -227,6 +257,8 @@ enum assay_status assay_worker_run(struct assay_worker *worker,
     worker->has_claimed = false;
     if (status == ASSAY_RAN) status = assay_arena_open(&arena, call->tensors, message);
     if (status == ASSAY_RAN) status = ask(worker, call, &arena, &answer, message);
+    worker->notes.launch_seconds =
+        json_number_value(json_object_get(answer, "launch_seconds"));
     json_decref(answer);
     if (arena.memory && !assay_arena_is_intact(&arena)) {
         assay_process_end(&worker->process, NULL);
@@ -235,7 +267,16 @@ enum assay_status assay_worker_run(struct assay_worker *worker,
     }
     if (status == ASSAY_RAN) assay_arena_fetch(&arena, call->tensors);
     assay_arena_close(&arena);
+    if (worker->plan.limits.is_fresh) retire(worker);
     return status;
+}
+
+enum assay_status assay_worker_run(struct assay_worker *worker,
+                                   const struct assay_run_call *call,
+                                   struct assay_message *message)
+{
+    const enum assay_status status = run_once(worker, call, message);
+    return take_kill(worker) ? run_once(worker, call, message) : status;
 }
 
 void assay_worker_notes(const struct assay_worker *worker,
@@ -257,7 +298,7 @@ enum assay_status assay_worker_open(const struct assay_worker_plan *plan,
     if (!opened)
         return assay_fail(message, ASSAY_OUT_OF_MEMORY, "no memory for a worker");
     opened->plan = *plan;
-    opened->memory_bytes = memory_limit(&plan->limits);
+    opened->memory_bytes = assay_process_byte_limit(plan->limits.memory_bytes);
     snprintf(opened->name, sizeof(opened->name), "%s", assay_shown_path(plan->path));
     const enum assay_status status = begin(opened, message);
     if (status == ASSAY_RAN)
@@ -267,17 +308,9 @@ enum assay_status assay_worker_open(const struct assay_worker_plan *plan,
     return status;
 }
 
-/* A process that has been idle may finish by itself: exit handlers of profilers and
- * sanitizers run then. */
 void assay_worker_close(struct assay_worker *worker)
 {
     if (!worker) return;
-    if (worker->process.pid) {
-        shutdown(worker->process.channel, SHUT_WR);
-        worker->process.is_channel_closed = true;
-        assay_process_wait(&worker->process, assay_process_now() + GOODBYE_SECONDS,
-                           worker->memory_bytes);
-    }
-    assay_process_end(&worker->process, NULL);
+    retire(worker);
     free(worker);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A plugin in a disposable process: the supervisor's side. Whatever the plugin does costs
- * the case in hand and nothing else; the process is then replaced. */
+ * the case in hand and nothing else; the process is then replaced. What a process does
+ * when somebody else kills it with SIGKILL is done once more before that counts. */
 #ifndef ASSAY_VERIFY_WORKER_WORKER_H
 #define ASSAY_VERIFY_WORKER_WORKER_H
 
