@@ -4,14 +4,64 @@ is no test: that depends on the machine and on what else runs there."""
 import json
 import math
 import os
+import subprocess
 import unittest
 
-from assay_tool import ToolTest, run
+from assay_tool import ROOT, ToolTest, run
 
 CASE = 'fp8_gemm_nt m=64 n=72 k=256'
 # Operand formats of the unit.
 PAIRS = [('e4m3', 'e4m3'), ('e5m2', 'e5m2'), ('e4m3', 'e5m2'), ('e5m2', 'e4m3'),
          ('bf16', 'bf16'), ('f16', 'f16'), ('tf32', 'tf32')]
+# Says for each launch that it took as many seconds as option each= says, the very first
+# one a hundred times as many; writes the number of launches of each run to option log=.
+PLUGIN = r'''
+#include <assay_plugin.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static int claim(const struct assay_call *call, struct assay_claim *claim)
+{
+    (void)claim;
+    return assay_call_tensor(call, "c") ? ASSAY_PLUGIN_UNSUPPORTED : ASSAY_PLUGIN_OK;
+}
+static int prepare(const struct assay_call *call, void **run)
+{
+    *run = (void *)call;
+    return ASSAY_PLUGIN_OK;
+}
+static int launch(void *run, int repeats, double *seconds)
+{
+    static int has_run;
+    char text[4096];
+    const struct assay_call *call = run;
+    if (assay_plugin_setting(call->options, ',', "each", text, sizeof(text)))
+        *seconds = atof(text) * repeats * (has_run ? 1 : 100);
+    has_run = 1;
+    usleep(20000);
+    assay_plugin_setting(call->options, ',', "log", text, sizeof(text));
+    FILE *log = fopen(text, "a");
+    fprintf(log, "%d\n", repeats);
+    fclose(log);
+    return ASSAY_PLUGIN_OK;
+}
+static int fetch(void *run)
+{
+    (void)run;
+    return ASSAY_PLUGIN_OK;
+}
+static void release(void *run)
+{
+    (void)run;
+}
+const struct assay_plugin *assay_plugin_v1(void)
+{
+    static const struct assay_plugin plugin = { ASSAY_PLUGIN_ABI, sizeof(plugin), 0, 0,
+        "clock", "1", claim, prepare, launch, fetch, release };
+    return &plugin;
+}
+'''
 
 
 class Bench(ToolTest):
@@ -81,6 +131,58 @@ class Bench(ToolTest):
         self.assertEqual(len(path.read_text().splitlines()), 3)
         self.assertEqual(list(self.folder.iterdir()), [path])
 
+    def plugin(self, options):
+        """What names the plugin above, and the file it writes launches to."""
+        source, library = self.folder / 'clock.c', self.folder / 'clock.so'
+        log = self.folder / 'launches'
+        source.write_text(PLUGIN, encoding='utf-8')
+        if not library.exists():
+            subprocess.run(['cc', '-shared', '-fPIC', '-I', ROOT / 'verify' / 'plugin',
+                            '-o', library, source], check=True)
+        log.write_text('', encoding='utf-8')
+        return f'plugin:{library},log={log}{options}', log
+
+    def test_a_plugin_s_own_clock_counts_over_as_many_launches_as_take_0_1_s(self):
+        for each, launches in (('0.01', [1, 1, 10, 10, 10]),
+                               ('0.3', [1, 1, 1, 1]),
+                               ('0.0001', [1, 1, 100, 1000, 1000, 1000]),
+                               ('1e-9', [1, 1, 100, 10000, 10000, 10000])):
+            candidate, log = self.plugin(f',each={each}')
+            row, = self.figures(CASE, '--candidate', candidate)
+            self.assertAlmostEqual(row['seconds'] / float(each), 1, 6)
+            self.assertEqual(row['launches'], launches[-1])
+            self.assertAlmostEqual(row['rate'] * row['seconds'] / (64 * 72 * 256), 1)
+            counts = [int(line) for line in log.read_text(encoding='utf-8').split()]
+            self.assertEqual(counts, launches)
+
+    def test_without_a_clock_of_its_own_a_plugin_is_timed_from_outside(self):
+        candidate, log = self.plugin('')
+        row, = self.figures(CASE, '--candidate', candidate)
+        self.assertGreater(row['seconds'], 0.02)
+        self.assertNotIn('launches', row)
+        self.assertEqual(set(log.read_text(encoding='utf-8').split()), {'1'})
+
+    def test_a_case_that_a_plugin_does_not_do_is_left_out(self):
+        candidate, _ = self.plugin(',each=1')
+        adds = 'fp8_gemm_nt m=64 n=72 k=256 recipe=1d1d out=f32 c=1'
+        row, = self.figures(adds, CASE, '--candidate', candidate)
+        self.assertEqual(row['case'], CASE + ' seed=0')
+        done = run('bench', adds, '--candidate', candidate)
+        self.assertEqual((done.returncode, done.stdout), (5, ''))
+        self.assertIn('assay: not measured: ' + adds, done.stderr)
+
+    def test_a_plugin_that_hangs_is_stopped(self):
+        candidate, _ = self.plugin(',each=1')
+        done = run('bench', CASE, '--candidate', candidate, '--timeout', '0.01')
+        self.assertEqual((done.returncode, done.stdout), (3, ''))
+        self.assertIn('within 0.01 s', done.stderr)
+        done = run('record', CASE, '--candidate', candidate, '--out', self.folder,
+                   '--timeout', '0.01')
+        self.assertEqual((done.returncode, done.stdout), (3, ''))
+        self.assertIn('within 0.01 s', done.stderr)
+        done = run('record', CASE, '--out', self.folder, '--memory-limit', 'x')
+        self.assertEqual((done.returncode, done.stdout), (2, ''))
+
     def test_nothing_selected_is_no_success(self):
         self.assertEqual(self.figures('--suite', '-', text='# no\n', expected=5), [])
         self.assertEqual(self.figures(CASE, '--op', 'wgmma', expected=5), [])
@@ -94,6 +196,7 @@ class Bench(ToolTest):
                 ([CASE, '--candidate', 'model:nonsense'], 'nonsense'),
                 ([CASE, '--repeats', '0'], '--repeats 0'),
                 ([CASE, '--repeats', 'x'], '--repeats x'),
+                ([CASE, '--timeout', 'x'], '--timeout x'),
                 ([CASE + ' n=9'], 'n'),
                 (['--suite', '/no/such/suite'], '/no/such/suite')]:
             done = run('bench', *arguments, '--json', path)

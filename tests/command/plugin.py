@@ -101,7 +101,8 @@ class Plugin(ToolTest):
     def test_one_run_in_ten_is_wrong(self):
         lines = [f'fp8_gemm_nt m=8 n=8 k=256 seed={seed}' for seed in range(20)]
         status, cases, _ = results(
-            *lines, '--candidate', f'plugin:{PLUGINS}/example.so,mode=one-in-ten')
+            *lines, '--candidate', f'plugin:{PLUGINS}/example.so,mode=one-in-ten',
+            '--check', 'bitwise,bound')
         self.assertEqual(status, 1)
         self.assertEqual([at for at in range(20) if not cases[at]['passed']], [9, 19])
 

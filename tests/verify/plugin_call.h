@@ -29,8 +29,9 @@ static inline void open_call(struct plugin_call *call, const char *line)
                                         &call->tensors, &call->buffers,
                                         &message) == ASSAY_RAN,
                   "%s", message.text);
-    call->call =
-        (struct assay_run_call){ &call->the_case, &call->problem, &call->tensors };
+    call->call = (struct assay_run_call){ .the_case = &call->the_case,
+                                          .problem = &call->problem,
+                                          .tensors = &call->tensors };
 }
 
 static inline void close_call(struct plugin_call *call)

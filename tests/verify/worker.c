@@ -3,8 +3,7 @@
  * them. */
 #include "verify/worker/worker.h"
 
-#include "tests/verify/plugin_call.h"
-#include "verify/worker/process.h"
+#include "tests/verify/worker_outcome.h"
 #include "verify/worker/serve.h"
 
 #include <dirent.h>
@@ -27,106 +26,6 @@
 #ifndef HAS_HUGE_SHADOW
   #define HAS_HUGE_SHADOW 0
 #endif
-
-static const char small_case[] = "fp8_gemm_nt m=4 n=8 k=128 seed=1";
-static const struct assay_backend_limits ten_seconds = { .seconds = 10 };
-
-struct outcome {
-    enum assay_status status;
-    struct assay_message message;
-    struct assay_backend_notes notes;
-    double seconds;
-};
-
-static struct assay_worker *worker_for(const char *name, const char *options,
-                                       const struct assay_backend_limits *limits)
-{
-    static struct plugin_path path;
-    struct assay_worker *worker = NULL;
-    struct assay_message message = { "" };
-    path = plugin_path(name);
-    const struct assay_worker_plan plan = { path.text, options, *limits };
-    ck_assert_msg(assay_worker_open(&plan, &worker, &message) == ASSAY_RAN, "%s",
-                  message.text);
-    return worker;
-}
-
-/* Claim and run, as a trial does it. */
-static struct outcome outcome_of(struct assay_worker *worker, struct plugin_call *call)
-{
-    struct outcome outcome = { .seconds = assay_process_now() };
-    struct assay_backend_claim claim;
-    assay_buffers_poison(&call->tensors);
-    outcome.status = assay_worker_claim(worker, &call->call, &claim, &outcome.message);
-    if (outcome.status == ASSAY_RAN)
-        outcome.status = assay_worker_run(worker, &call->call, &outcome.message);
-    assay_worker_notes(worker, &outcome.notes);
-    outcome.seconds = assay_process_now() - outcome.seconds;
-    return outcome;
-}
-
-static struct outcome outcome_with(const char *name, const char *options,
-                                   const struct assay_backend_limits *limits)
-{
-    struct plugin_call call;
-    open_call(&call, small_case);
-    struct assay_worker *const worker = worker_for(name, options, limits);
-    const struct outcome outcome = outcome_of(worker, &call);
-    assay_worker_close(worker);
-    close_call(&call);
-    return outcome;
-}
-
-static void check_outcome(const struct outcome *outcome, enum assay_status status,
-                          const char *sentence)
-{
-    ck_assert_str_eq(assay_status_name(outcome->status), assay_status_name(status));
-    ck_assert_msg(strstr(outcome->message.text, sentence), "%s", outcome->message.text);
-}
-
-static int count_entries(const char *folder)
-{
-    DIR *const directory = opendir(folder);
-    int count = 0;
-    ck_assert_ptr_nonnull(directory);
-    while (readdir(directory))
-        count++;
-    closedir(directory);
-    return count;
-}
-
-/* Whether the process is there and no zombie. */
-static bool is_alive(int pid)
-{
-    char path[64], state = 'Z';
-    snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-    FILE *const file = fopen(path, "r");
-    if (!file) return false;
-    ck_assert_int_eq(fscanf(file, "%*d (%*[^)]) %c", &state), 1);
-    fclose(file);
-    return state != 'Z' && state != 'X';
-}
-
-/* The first child of a process; 0 if it has none. */
-static int child_of(int pid)
-{
-    char path[64];
-    int child = 0;
-    snprintf(path, sizeof(path), "/proc/%d/task/%d/children", pid, pid);
-    FILE *const file = fopen(path, "r");
-    ck_assert_ptr_nonnull(file);
-    if (fscanf(file, "%d", &child) != 1) child = 0;
-    fclose(file);
-    return child;
-}
-
-static bool dies_within(int pid, double seconds)
-{
-    const double end = assay_process_now() + seconds;
-    while (is_alive(pid) && assay_process_now() < end)
-        usleep(1000);
-    return !is_alive(pid);
-}
 
 START_TEST(two_hundred_crashes_leave_no_descriptor_and_no_process)
 {
@@ -278,7 +177,8 @@ END_TEST
 
 START_TEST(memory_is_limited_with_and_without_a_limit_on_address_space)
 {
-    static const struct assay_backend_limits little = { 20, 200 << 20 };
+    static const struct assay_backend_limits little = { .seconds = 20,
+                                                        .memory_bytes = 200 << 20 };
     struct outcome outcome = outcome_with("example", "mode=out-of-memory", &little);
     check_outcome(&outcome, ASSAY_OUT_OF_MEMORY,
                   HAS_HUGE_SHADOW ? "took more than 200 MiB of memory"
@@ -294,8 +194,9 @@ END_TEST
 /* Also while the memory of the second case, larger than the limit, is being mapped. */
 START_TEST(tensors_do_not_count_as_the_plugin_s_memory)
 {
-    const struct assay_backend_limits little = { 20, HAS_HUGE_SHADOW ? INT64_C(1) << 30
-                                                                     : 32 << 20 };
+    const struct assay_backend_limits little = {
+        .seconds = 20, .memory_bytes = HAS_HUGE_SHADOW ? INT64_C(1) << 30 : 32 << 20
+    };
     struct plugin_call small, large;
     open_call(&small, small_case);
     open_call(&large, "fp8_gemm_nt m=3000 n=8 k=16384 seed=1");

@@ -109,8 +109,9 @@ struct assay_plugin {
     /* Allocates, uploads, plans: what a caller does once. @call and its tensors stay as
      * they are until release. */
     int (*prepare)(const struct assay_call *call, void **run);
-    /* Computes the outputs @repeats times from the same inputs; what is timed, and may be
-     * called again. @seconds, unless NULL, gets the time all repeats took together. */
+    /* Computes the outputs @repeats times from the same inputs: they are the same ones
+     * whatever @repeats is. What is timed, and may be called again. @seconds, unless
+     * NULL, gets the time all repeats took together; left alone, there is none. */
     int (*launch)(void *run, int repeats, double *seconds);
     /* Waits and writes the outputs to the tensors' memory. */
     int (*fetch)(void *run);
