@@ -44,7 +44,7 @@ class Identify(ToolTest):
                              if setting['parts'] == case['parts']]
                     self.assertTrue(case['identified'], case['case'])
                     self.assertIn(expected_numerics(case['case']), whole, case['case'])
-                    self.assertIn(case['sentence'].split()[1].rstrip(';'), whole)
+                    self.assertIn(case['sentence'].split()[1].rstrip(';.'), whole)
                     count += 1
         self.assertGreater(count, 240)
 
@@ -97,6 +97,15 @@ class Identify(ToolTest):
         case, = self.found('--recorded', path, '--pairs')
         self.assertEqual(case['settings'][0]['numerics'],
                          'cublaslt-promoted,promote_k=64,k_order=descending')
+
+    def test_integers_that_wide_ranges_leave_out_at_first_are_found(self):
+        line = 'mla_plan b=3 s_k=100,1000,2000'
+        for knob in ('block_keys=14', 'overhead=20'):
+            case, = self.found(line, '--candidate', 'model:' + knob)
+            names = [setting['numerics'] for setting in case['settings']]
+            self.assertIn('flashmla-plan,' + knob, names)
+            self.assertTrue(case['sentence'].startswith('equals flashmla-plan with '))
+            self.assertRegex(case['sentence'], r'\. \d+ further cases looked at, \d+ run')
 
     def test_text_ends_in_the_sentence(self):
         path = self.record(GEMM, 'model:cublaslt-fast')

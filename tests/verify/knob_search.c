@@ -72,8 +72,8 @@ START_TEST(one_wrong_bit_anywhere_is_unexplained_and_the_share_says_how_near)
         search_case(searched, false, &search);
         ck_assert_int_eq(search.fits, 0);
         ck_assert(assay_knob_search_count(&search, 0) == ASSAY_RAN);
-        ck_assert_int_eq(search.space.item[0].elements, elements);
-        ck_assert_int_eq(search.space.item[0].equal, elements - 1);
+        ck_assert_int_eq(search.space.item[0].whole.elements, elements);
+        ck_assert_int_eq(search.space.item[0].whole.equal, elements - 1);
         assay_knob_search_close(&search);
     }
     close_searched(searched);

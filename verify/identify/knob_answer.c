@@ -132,19 +132,20 @@ static void write_limits(const struct assay_knob_answer *answer, FILE *file)
     const struct assay_knob_search *const search = answer->search;
     const struct assay_separation *const separation = answer->separation;
     if (separation && separation->cases)
-        fprintf(file, "; %d further case%s looked at, %d run", separation->cases,
+        fprintf(file, ". %d further case%s looked at, %d run", separation->cases,
                 separation->cases == 1 ? "" : "s", separation->runs);
     int partial = 0;
     for (int i = 0; i < answer->count; i++)
-        partial +=
-            search->space.item[answer->setting[i]].parts < search->observation->parts;
+        partial += search->space.item[answer->setting[i]].whole.parts <
+                   search->observation->parts;
     if (partial)
-        fprintf(file, "; %d of these compared in part: time was up", partial);
+        fprintf(file, ". Time was up: %d of these %s compared in part", partial,
+                partial == 1 ? "was" : "were");
     else if (search->was_cut_short)
-        fprintf(file, "; time was up with %d settings untried",
+        fprintf(file, ". Time was up with %d settings untried",
                 search->space.count - search->tried);
     else if (separation && separation->was_cut_short)
-        fputs("; time was up before further cases told no more", file);
+        fputs(". Time was up before further cases told no more", file);
 }
 
 static void write_equal(const struct assay_knob_answer *answer, FILE *file)
@@ -175,8 +176,8 @@ static void write_unexplained(const struct assay_knob_answer *answer, FILE *file
         assay_knob_setting_write(&search->space, answer->nearest[0], file);
         fprintf(file, ", gives %.1f %% of %s%lld elements",
                 floor(1000 * assay_setting_share(nearest)) / 10,
-                nearest->parts < search->observation->parts ? "the first " : "the ",
-                (long long)nearest->elements);
+                nearest->whole.parts < search->observation->parts ? "the first " : "the ",
+                (long long)assay_setting_tally(nearest)->elements);
     }
 }
 

@@ -24,8 +24,9 @@ struct assay_knob_answer {
 void assay_knob_setting_write(const struct assay_knob_space *space, int setting,
                               FILE *file);
 
-/* The answer in one sentence, without a newline: what it equals and what can't be told
- * apart from that, or "unexplained" and the nearest. */
+/* The answer in a sentence, without full stop or newline: what it equals and what can't
+ * be told apart from that, or "unexplained" and the nearest. A second says how many
+ * further cases that took, a third whether time was up. */
 void assay_knob_answer_write(const struct assay_knob_answer *answer, FILE *file);
 
 #endif

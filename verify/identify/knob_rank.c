@@ -1,9 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 #include "verify/identify/knob_rank.h"
 
+const struct assay_knob_tally *
+assay_setting_tally(const struct assay_knob_setting *setting)
+{
+    return setting->whole.elements ? &setting->whole : &setting->narrow;
+}
+
 double assay_setting_share(const struct assay_knob_setting *setting)
 {
-    return setting->elements ? (double)setting->equal / (double)setting->elements : 0;
+    const struct assay_knob_tally *const tally = assay_setting_tally(setting);
+    return tally->elements ? (double)tally->equal / (double)tally->elements : 0;
 }
 
 int assay_compare_share(const struct assay_knob_setting *a,
@@ -15,7 +22,8 @@ int assay_compare_share(const struct assay_knob_setting *a,
 
 static int64_t equal_parts(const struct assay_knob_setting *setting)
 {
-    return setting->parts - (setting->state == ASSAY_SETTING_DIFFERS);
+    return setting->narrow.parts + setting->whole.parts -
+           (setting->state == ASSAY_SETTING_DIFFERS);
 }
 
 int assay_compare_nearness(const struct assay_knob_setting *a,
@@ -29,7 +37,7 @@ int assay_compare_nearness(const struct assay_knob_setting *a,
 int assay_compare_turned(const struct assay_knob_setting *a,
                          const struct assay_knob_setting *b)
 {
-    if (a->parts != b->parts) return a->parts > b->parts ? -1 : 1;
+    if (a->whole.parts != b->whole.parts) return a->whole.parts > b->whole.parts ? -1 : 1;
     return a->turned - b->turned;
 }
 

@@ -25,6 +25,10 @@ void assay_sort_settings(const struct assay_knob_space *space, int *index, int c
 int assay_settings_in_state(const struct assay_knob_space *space,
                             enum assay_setting_state state, int *index);
 
+/* What was compared of the whole or, if nothing, of the few rows looked at first. */
+const struct assay_knob_tally *
+assay_setting_tally(const struct assay_knob_setting *setting);
+
 /* Equal elements among those compared, 0 to 1. */
 double assay_setting_share(const struct assay_knob_setting *setting);
 

@@ -2,18 +2,14 @@
 /* Which settings of an operation's knobs reproduce given bits.
  *
  * The search goes outward from the named numerics: all of them are compared, then what
- * lies one knob away from those that fit or, where none fits, from all of them, the
- * nearest first. Pairs of knobs are tried on request when nothing has fit, those first
- * that each change something and have no integer among them; they end behind the first
- * named numerics with a pair that fits.
- *
- * A setting is dropped at its first part with a difference. Parts that are quickly
- * computed come first, and what survives a few of them goes on through the others. */
+ * lies one knob away from each, the nearest first. Pairs of knobs are tried on request
+ * when nothing has fit, those first that each change something and have no integer among
+ * them; they end behind the first named numerics with a pair that fits. Last, if no
+ * named numerics fit, come the integers of wide ranges that were left out. */
 #ifndef ASSAY_VERIFY_IDENTIFY_KNOB_SEARCH_H
 #define ASSAY_VERIFY_IDENTIFY_KNOB_SEARCH_H
 
-#include "verify/identify/knob_space.h"
-#include "verify/identify/observation.h"
+#include "verify/identify/knob_stage.h"
 
 struct assay_knob_search_plan {
     bool with_pairs;
@@ -27,7 +23,7 @@ struct assay_knob_search {
     struct assay_knob_search_plan plan;
     double deadline;
     bool has_named; /* all of them are compared: from now on the clock counts */
-    int64_t *order; /* of parts */
+    struct assay_knob_stages stages;
     int tried, fits;
     bool was_cut_short; /* by the clock */
 };

@@ -12,9 +12,11 @@
 
 enum {
     CONFIRMING_DRAWS = 8, /* run whether the settings differ or not */
-    DRAWS = 60,           /* random cases at most */
-    FRUITLESS_DRAWS = 16, /* in a row: nothing more is to be learned */
-    DRAWN_COST = 1 << 19, /* multiply-adds */
+    DRAWS = 240,          /* random cases at most, those of no use included */
+    FRUITLESS_DRAWS = 30, /* in a row: nothing more is to be learned */
+    SMALL_COST = 1 << 19, /* multiply-adds */
+    LARGE_COST = 1 << 24, /* elements enough for what seldom shows */
+    CHOICE = 6,           /* draws for a large one */
     SAME_SHAPE_COST = 1 << 25,
 };
 
@@ -47,30 +49,60 @@ static double now_seconds(void)
     return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
 
+static bool is_useful(const struct further *further, const struct assay_case *the_case,
+                      void *problem)
+{
+    const struct assay_operation *const operation = the_case->operation;
+    struct assay_message ignored;
+    return operation->bind(the_case, problem, &ignored) == ASSAY_RAN &&
+           operation->default_numerics(problem) == further->plan->usual &&
+           operation->cost(problem).multiply_adds <= SAME_SHAPE_COST;
+}
+
+/* Draw @draw of the operation: the kinds of data take turns, in one round with large
+ * cases, in the next with small ones. Of several draws one of the kind is taken, if there
+ * is any; the largest in a round of large ones, for many have next to nothing to
+ * compute. */
+static bool draw_case(struct further *further, int draw)
+{
+    const struct assay_case *const first = further->plan->the_case;
+    const struct assay_operation *const operation = first->operation;
+    const enum assay_data_kind kind = (enum assay_data_kind)(draw % ASSAY_DATA_RECORDED);
+    const bool is_large = draw / ASSAY_DATA_RECORDED % 2 == 0;
+    double largest = -1;
+    for (int i = 0; i < CHOICE; i++) {
+        struct assay_case made;
+        struct assay_stream stream;
+        assay_stream_open(&stream, first->seed, operation->name, "separation",
+                          draw * CHOICE + i);
+        assay_case_init(&made, operation);
+        operation->draw(&stream, is_large ? LARGE_COST : SMALL_COST, &made);
+        strcpy(made.numerics, first->numerics);
+        if (!is_useful(further, &made, &further->problem)) continue;
+        const double cost = operation->cost(&further->problem).multiply_adds;
+        const double size =
+            (is_large ? cost : 0) + (made.data == kind ? SAME_SHAPE_COST : 0);
+        if (size <= largest) continue;
+        largest = size;
+        further->the_case = made;
+    }
+    return largest >= 0 && is_useful(further, &further->the_case, &further->problem);
+}
+
 /* Further case @index: false when it would be too large, is no case of the operation, or
  * usually has other numerics. */
 static bool make_case(struct further *further, int index)
 {
     const struct assay_case *const first = further->plan->the_case;
-    const struct assay_operation *const operation = first->operation;
     struct assay_case *const made = &further->the_case;
-    struct assay_message ignored;
-    if (index < ASSAY_DATA_RECORDED) {
-        *made = *first;
-        made->data = (enum assay_data_kind)index;
-        made->seed = first->seed + 1;
-        made->explicit_bits_count = 0;
-        if (!assay_operation_takes(operation, made->data)) return false;
-    } else {
-        struct assay_stream stream;
-        assay_stream_open(&stream, first->seed, operation->name, "separation", index);
-        assay_case_init(made, operation);
-        operation->draw(&stream, DRAWN_COST, made);
-        strcpy(made->numerics, first->numerics);
-    }
-    return operation->bind(made, &further->problem, &ignored) == ASSAY_RAN &&
-           operation->default_numerics(&further->problem) == further->plan->usual &&
-           operation->cost(&further->problem).multiply_adds <= SAME_SHAPE_COST;
+    if (index >= ASSAY_DATA_RECORDED)
+        return draw_case(further, index - ASSAY_DATA_RECORDED);
+    *made = *first;
+    made->data = (enum assay_data_kind)index;
+    made->seed = first->seed + 1;
+    made->explicit_bits_count = 0;
+    return assay_operation_takes(first->operation, made->data) &&
+           is_useful(further, made, &further->problem);
 }
 
 static enum assay_status compute_member(void *context, int64_t index)
@@ -170,8 +202,9 @@ static enum assay_status run_case(struct further *further, bool confirms,
         return assay_fail(message, status, "no memory for a further case");
     separation->cases++;
     if (!members_differ(further) && !confirms) return ASSAY_RAN;
-    const struct assay_run_call call = { &further->the_case, &further->problem,
-                                         &further->tensors };
+    const struct assay_run_call call = { .the_case = &further->the_case,
+                                         .problem = &further->problem,
+                                         .tensors = &further->tensors };
     status = assay_candidate_run(further->plan->backend, further->plan->state, &call,
                                  &further->buffers, message);
     if (status == ASSAY_UNSUPPORTED || status == ASSAY_REFUSED) return ASSAY_RAN;
@@ -196,13 +229,14 @@ static enum assay_status run_cases(struct further *further,
                                    struct assay_message *message)
 {
     const double deadline = now_seconds() + further->plan->seconds;
-    int fruitless = 0;
+    int fruitless = 0, confirmed = 0;
     for (int i = 0; i < ASSAY_DATA_RECORDED + DRAWS; i++) {
         const int before = members_left(further);
-        const bool is_draw = i >= ASSAY_DATA_RECORDED + CONFIRMING_DRAWS;
+        const bool is_draw = confirmed == CONFIRMING_DRAWS;
         if (before == 0 || fruitless == FRUITLESS_DRAWS || (is_draw && before == 1))
             break;
         if (!make_case(further, i)) continue;
+        confirmed += i >= ASSAY_DATA_RECORDED && !is_draw;
         separation->was_cut_short = now_seconds() > deadline;
         if (separation->was_cut_short) break;
         const enum assay_status status = run_case(further, !is_draw, separation, message);

@@ -108,21 +108,26 @@ enum assay_status assay_knob_space_add_named(struct assay_knob_space *space)
     return status;
 }
 
+static enum assay_status add_value(struct assay_knob_space *space, int row,
+                                   const struct assay_knob *knob, int value)
+{
+    struct assay_knob_setting setting = named(space->operation, row);
+    if (value == assay_knob_value(knob, setting.numerics)) return ASSAY_RAN;
+    setting.turned = 1;
+    setting.turns_integer = !knob->choices;
+    set_value(knob, setting.numerics, value);
+    return add(space, &setting);
+}
+
 static enum assay_status add_values(struct assay_knob_space *space, int row,
                                     const struct assay_knob *knob)
 {
-    struct assay_knob_setting setting = named(space->operation, row);
-    const int own = assay_knob_value(knob, setting.numerics);
+    const void *const numerics = space->operation->numerics[row].numerics;
     int values[ASSAY_MAX_KNOB_VALUES];
-    const int count = assay_knob_values(knob, own, values);
+    const int count = assay_knob_values(knob, assay_knob_value(knob, numerics), values);
     enum assay_status status = ASSAY_RAN;
-    setting.turned = 1;
-    setting.turns_integer = !knob->choices;
-    for (int i = 0; i < count && status == ASSAY_RAN; i++) {
-        if (values[i] == own) continue;
-        set_value(knob, setting.numerics, values[i]);
-        status = add(space, &setting);
-    }
+    for (int i = 0; i < count && status == ASSAY_RAN; i++)
+        status = add_value(space, row, knob, values[i]);
     return status;
 }
 
@@ -134,6 +139,19 @@ enum assay_status assay_knob_space_add_singles(struct assay_knob_space *space, i
     for (int i = 0; knobs[i].name && status == ASSAY_RAN; i++)
         if (!knobs[i].choices == turns_integer)
             status = add_values(space, row, &knobs[i]);
+    return status;
+}
+
+enum assay_status assay_knob_space_add_integers(struct assay_knob_space *space, int row)
+{
+    const struct assay_knob *const knobs = space->operation->knobs;
+    enum assay_status status = ASSAY_RAN;
+    for (int i = 0; knobs[i].name && status == ASSAY_RAN; i++) {
+        const int64_t values = (int64_t)knobs[i].maximum - knobs[i].minimum + 1;
+        if (knobs[i].choices || values > ASSAY_MAX_KNOB_INTEGERS) continue;
+        for (int64_t at = 0; at < values && status == ASSAY_RAN; at++)
+            status = add_value(space, row, &knobs[i], knobs[i].minimum + (int)at);
+    }
     return status;
 }
 

@@ -8,13 +8,18 @@
 
 #include <stddef.h>
 
-/* A knob has at most so many values in a space. */
-enum { ASSAY_MAX_KNOB_VALUES = 64 };
+/* A knob has at most so many values in a space, and when all its integers are added. */
+enum { ASSAY_MAX_KNOB_VALUES = 64, ASSAY_MAX_KNOB_INTEGERS = 8192 };
 
 enum assay_setting_state {
     ASSAY_SETTING_UNTRIED,
     ASSAY_SETTING_DIFFERS,
     ASSAY_SETTING_FITS, /* in all parts that were compared */
+};
+
+struct assay_knob_tally {
+    int64_t parts;           /* compared so far, the differing one included */
+    int64_t equal, elements; /* in those parts: judged elements, and how many are equal */
 };
 
 struct assay_knob_setting {
@@ -24,8 +29,7 @@ struct assay_knob_setting {
     bool turns_integer; /* one of them has no choices */
     /* What a search found out. */
     enum assay_setting_state state;
-    int64_t parts;           /* compared so far, the differing one included */
-    int64_t equal, elements; /* in those parts: judged elements, and how many are equal */
+    struct assay_knob_tally narrow, whole; /* narrow: in a few rows, looked at first */
     uint64_t bits; /* hash of what it computed in the first parts, one after the other */
 };
 
@@ -57,6 +61,8 @@ enum assay_status assay_knob_space_add_named(struct assay_knob_space *space);
  * take an integer: */
 enum assay_status assay_knob_space_add_singles(struct assay_knob_space *space, int row,
                                                bool turns_integer);
+/* What integers of wide ranges, up to ASSAY_MAX_KNOB_INTEGERS, are still left out: */
+enum assay_status assay_knob_space_add_integers(struct assay_knob_space *space, int row);
 /* The setting with the knobs of both @first and @second turned, singles of one row,
  * unless it is the same knob. */
 enum assay_status assay_knob_space_add_pair(struct assay_knob_space *space, int first,

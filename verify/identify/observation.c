@@ -48,7 +48,10 @@ enum assay_status assay_scratch_open(const struct assay_observation *observation
     struct assay_message ignored;
     scratch->tensors = *observation->tensors;
     for (int i = 0; i < scratch->tensors.count; i++)
-        if (scratch->tensors.item[i].is_output) scratch->tensors.item[i].data = NULL;
+        if (scratch->tensors.item[i].is_output) {
+            assay_tensor_set_dense(&scratch->tensors.item[i]);
+            scratch->tensors.item[i].data = NULL;
+        }
     const enum assay_status status =
         assay_buffers_open(&scratch->buffers, &scratch->tensors, &ignored);
     return status == ASSAY_RAN ? status : ASSAY_OUT_OF_MEMORY;
