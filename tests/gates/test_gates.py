@@ -174,6 +174,15 @@ class PythonGate(Tree):
                    SCRIPT + '\n\ndef f():\n    from numpy import abs\n')
         self.assert_reports('planted.py:7: numpy is not in', 'python_scripts')
 
+    def test_adapters_may_need_the_packages_that_they_adapt_and_no_others(self):
+        self.plant('tools/adapters/near.py', SCRIPT + 'import torch\nimport flash_mla\n')
+        self.assert_passes('python_scripts')
+        self.plant('tools/adapters/far.py', SCRIPT + 'import numpy\n')
+        self.assert_reports('tools/adapters/far.py:4: numpy is not in', 'python_scripts')
+        os.unlink(os.path.join(self.root, 'tools/adapters/far.py'))
+        self.plant('tools/planted.py', SCRIPT + 'import torch\n')
+        self.assert_reports('tools/planted.py:4: torch is not in', 'python_scripts')
+
     def test_syntax_error_is_reported(self):
         self.plant('tools/planted', SCRIPT + 'def f(:\n')
         self.assert_reports('tools/planted:4: does not compile', 'python_scripts')
@@ -247,6 +256,13 @@ class HeadersGate(Tree):
         self.assert_reports('planted.h:1: does not compile alone and twice with gcc',
                             'headers')
         self.assert_reports('with clang', 'headers')
+
+    def test_header_for_cuda_is_one_for_cplusplus(self):
+        text = LICENCE + '#ifndef F_H\n#define F_H\nnamespace f {}\n#endif\n'
+        self.plant('tests/verify/fake_cuda/f.h', text)
+        self.assert_passes('headers')
+        self.plant('ref/planted.h', text)
+        self.assert_reports('planted.h:1: does not compile', 'headers')
 
     def test_header_without_a_guard_is_reported(self):
         self.plant('ref/planted.h', LICENCE + 'struct assay_s {\n    int a;\n};\n')

@@ -12,14 +12,19 @@ import sys
 import source_files
 
 COMPILERS = ('gcc', 'clang')
-FLAGS = ('-std=c11', '-D_GNU_SOURCE', '-Wall', '-Wextra', '-Wpedantic', '-Werror',
-         '-fsyntax-only', '-I.', '-x', 'c', '-')
+FLAGS = ('-Wall', '-Wextra', '-Wpedantic', '-Werror', '-fsyntax-only', '-I.')
+C_FLAGS = ('-std=c11', '-D_GNU_SOURCE', '-x', 'c', '-')
+# Headers for CUDA, by how their paths begin; a stand-in for the runtime will do.
+CPLUSPLUS = ('verify/plugin/assay_plugin_cuda.h', 'tests/verify/fake_cuda/')
+CPLUSPLUS_FLAGS = ('-std=c++17', '-Iverify/plugin', '-Itests/verify/fake_cuda', '-x',
+                   'c++', '-')
 
 
 def compile_twice(root, compiler, header):
     include = f'#include "{header}"\n'
-    done = subprocess.run([compiler, *FLAGS], cwd=root, input=include * 2, text=True,
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    flags = CPLUSPLUS_FLAGS if header.startswith(CPLUSPLUS) else C_FLAGS
+    done = subprocess.run([compiler, *FLAGS, *flags], cwd=root, input=include * 2,
+                          text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     if done.returncode == 0:
         return []
     return [f'{header}:1: does not compile alone and twice with {compiler}:', done.stdout]

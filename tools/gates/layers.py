@@ -35,6 +35,8 @@ LAYERS = {
     'verify/check/': PLAIN + ('verify/backend/', 'verify/worker/', 'verify/check/'),
     'verify/identify/': PLAIN + ('verify/backend/', 'verify/check/', 'verify/identify/'),
     'verify/report/': PLAIN + ('verify/backend/', 'verify/check/', 'verify/report/'),
+    'verify/run/': PLAIN + ('verify/backend/', 'verify/check/', 'verify/report/',
+                            'verify/run/', 'verify/worker/process.h'),
     'verify/command/': ('ref/', 'verify/'),
     'verify/': ('verify/',),
     'fuzz/': ('ref/', 'verify/', 'fuzz/'),
