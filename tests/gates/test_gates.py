@@ -289,6 +289,11 @@ class SymbolsGate(Tree):
         self.archive('libassay_model', 'int table; int assay_m(void) { return table; }')
         self.assert_reports('libassay_model.a: table has no prefix', 'symbols')
 
+    def test_archives_of_tests_may_have_other_names(self):
+        os.mkdir(os.path.join(self.root, 'tests'))
+        self.archive('tests/libfixture', 'int table;')
+        self.assert_passes('symbols')
+
     def test_oracle_that_needs_the_model_is_reported(self):
         self.archive('libassay_oracle', 'int assay_m(void);'
                      'int assay_o(void) { return assay_m(); }')
