@@ -86,6 +86,19 @@ class Program(ToolTest):
                 self.assertEqual(case['outputs'], [])
                 self.assertEqual(self.starts, 2)
 
+    def test_a_kill_from_outside_is_tried_once_more(self):
+        killed = self.folder / 'killed'
+        for most, passed in (1, True), (2, False):
+            killed.write_text('', encoding='utf-8')
+            script = (f'if [ $(wc -l < {killed}) -lt {most} ]; then read folder; '
+                      f'echo >> {killed}; kill -9 $$; fi; '
+                      f'exec {sys.executable} {STAND_IN}')
+            status, cases, _ = results(CASES[0], '--check', 'bound', '--candidate',
+                                       f'exec:{script}')
+            self.assertEqual((status == 0, cases[0]['passed']), (passed, passed))
+        self.assertEqual(cases[0]['status'], 'crashed')
+        self.assertIn('SIGKILL', cases[0]['message'])
+
     def test_what_does_not_end_is_ended(self):
         for mode in 'hang', 'endless-noise':
             with self.subTest(mode):

@@ -32,6 +32,7 @@ struct assay_program {
     int64_t memory_bytes;
     struct assay_process process;
     bool has_answered; /* this process, at least once */
+    bool was_killed;   /* by a stranger: the case is to be run once more */
     struct assay_listener listener;
     struct assay_backend_notes notes;
 };
@@ -64,7 +65,7 @@ static struct last_line last_line(const struct assay_program *program)
 }
 
 /* The sentence about a process that ended by itself, as @ending says. */
-static enum assay_status report_end(const struct assay_program *program,
+static enum assay_status report_end(struct assay_program *program,
                                     struct assay_text *ending,
                                     struct assay_message *message)
 {
@@ -74,6 +75,7 @@ static enum assay_status report_end(const struct assay_program *program,
     const char *const signal_name =
         exit_status > SIGNALLED ? sigabbrev_np(exit_status - SIGNALLED) : NULL;
     if (signal_name) assay_text_add(ending, ", a shell's word for SIG%s", signal_name);
+    program->was_killed = strstr(ending->buffer, "SIGKILL");
     if (program->has_answered && exit_status == 0)
         return assay_fail(message, ASSAY_CRASHED,
                           "program '%s' %s; it has to answer case after case, or get "
@@ -288,11 +290,12 @@ static void retire(struct assay_program *program)
     assay_process_end(&program->process, NULL);
 }
 
-enum assay_status assay_program_run(struct assay_program *program,
-                                    const struct assay_run_call *call,
-                                    struct assay_message *message)
+static enum assay_status run_once(struct assay_program *program,
+                                  const struct assay_run_call *call,
+                                  struct assay_message *message)
 {
     struct assay_exchange exchange;
+    program->was_killed = false;
     program->notes = (struct assay_backend_notes){ .warning = "" };
     assay_interrupt_hold();
     enum assay_status status = assay_exchange_open(
@@ -304,6 +307,14 @@ enum assay_status assay_program_run(struct assay_program *program,
     assay_exchange_close(&exchange);
     assay_interrupt_release();
     return status;
+}
+
+enum assay_status assay_program_run(struct assay_program *program,
+                                    const struct assay_run_call *call,
+                                    struct assay_message *message)
+{
+    const enum assay_status status = run_once(program, call, message);
+    return program->was_killed ? run_once(program, call, message) : status;
 }
 
 void assay_program_notes(const struct assay_program *program,
