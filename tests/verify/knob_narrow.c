@@ -100,8 +100,8 @@ START_TEST(causal_rows_strided_outputs_sinks_and_packed_scales_are_taken_out)
         "fp8_gemm_nt m=40 n=40 k=256 d_stride=64 a_stride=272 seed=1",
         "fp8_gemm_nt m=40 n=40 k=256 recipe=mx gran_k=32 seed=1",
         "fp8_gemm_nt m=40 n=40 k=256 recipe=1d1d out=f32 c=1 seed=1",
-        "m_grouped_fp8_gemm_nt_masked groups=2 m_max=128 n=40 k=128 masked_m=0,70 "
-        "seed=1",
+        ("m_grouped_fp8_gemm_nt_masked groups=2 m_max=128 n=40 k=128 masked_m=0,70 "
+         "seed=1"),
         "k_grouped_fp8_gemm_tn_contiguous m=128 n=40 ks=128,256 seed=1",
     };
     for (size_t i = 0; i < sizeof(lines) / sizeof(*lines); i++)
