@@ -1,121 +1,155 @@
 /* SPDX-License-Identifier: MIT */
-/* Every setting one knob away from the named numerics of an operation, as text, and what
- * the model computes with it on a sample of drawn cases: worked out without the search
- * that is tested. */
+/* All settings that lie at most one knob away from the named numerics of an operation,
+ * and what the model computes with each on one case. Those with the same bits are a
+ * class: what a search for these bits must find. Worked out without the search. */
 #ifndef ASSAY_TESTS_VERIFY_KNOB_SETTINGS_H
 #define ASSAY_TESTS_VERIFY_KNOB_SETTINGS_H
 
 #include "tests/verify/searched_case.h"
+#include "verify/operation/definedness.h"
 
 #include <stdio.h>
 
-enum { MAX_SETTINGS = 1200, SAMPLE = 30, SAMPLE_COST = 1 << 23 };
-
-struct sampled {
+struct known_setting {
+    _Alignas(max_align_t) char numerics[ASSAY_MAX_NUMERICS_BYTES];
     char text[ASSAY_MAX_NUMERICS_TEXT]; /* canonical */
-    bool is_sampled, is_legal[SAMPLE];
-    uint64_t bits[SAMPLE];
-};
-struct sampled_settings {
-    int count;
-    struct sampled item[MAX_SETTINGS];
+    uint64_t bits;
+    int leader; /* the first setting with these bits */
 };
 
-static inline struct sampled *find_setting(struct sampled_settings *settings,
-                                           const char *text)
+struct known_settings {
+    const struct assay_operation *operation;
+    const void *problem;
+    int count, capacity, classes;
+    struct known_setting *item;
+};
+
+/* The place of the setting with the knobs of @numerics; -1 if it is not there. */
+static inline int find_known(const struct known_settings *known, const void *numerics)
 {
-    for (int i = 0; i < settings->count; i++)
-        if (strcmp(settings->item[i].text, text) == 0) return &settings->item[i];
-    return NULL;
+    for (int i = 0; i < known->count; i++) {
+        bool is_equal = true;
+        for (const struct assay_knob *knob = known->operation->knobs;
+             knob->name && is_equal; knob++)
+            is_equal = memcmp(known->item[i].numerics + knob->offset,
+                              (const char *)numerics + knob->offset, sizeof(int)) == 0;
+        if (is_equal) return i;
+    }
+    return -1;
 }
 
-/* Adds the numerics that @text stands for, if they make sense and are new. */
-static inline void add_setting(const struct assay_operation *operation,
-                               const void *problem, const char *text,
-                               struct sampled_settings *settings)
+/* Adds numerics that make sense and are new. */
+static inline void add_known(struct known_settings *known, const void *numerics)
 {
-    _Alignas(max_align_t) char numerics[ASSAY_MAX_NUMERICS_BYTES];
+    const struct assay_operation *const operation = known->operation;
     struct assay_message ignored;
-    char canonical[ASSAY_MAX_NUMERICS_TEXT];
-    if (assay_numerics_parse(operation, problem, text, numerics, &ignored) != ASSAY_RAN)
+    if (operation->check_numerics(known->problem, numerics, &ignored) != ASSAY_RAN ||
+        find_known(known, numerics) >= 0)
         return;
-    assay_numerics_format(operation, numerics, canonical, sizeof(canonical));
-    if (find_setting(settings, canonical)) return;
-    ck_assert_int_lt(settings->count, MAX_SETTINGS);
-    strcpy(settings->item[settings->count++].text, canonical);
-}
-
-/* All choices; of integers the edges and a handful between. */
-static inline void add_knob_settings(const struct assay_operation *operation,
-                                     const void *problem, const char *name,
-                                     const struct assay_knob *knob,
-                                     struct sampled_settings *settings)
-{
-    static const int between[] = { 1, 3, 8, 10, 12, 14, 20, 24, 26, 64, 128 };
-    char text[ASSAY_MAX_NUMERICS_TEXT];
-    for (const struct assay_choice *at = knob->choices; at && at->name; at++) {
-        snprintf(text, sizeof(text), "%s,%s=%s", name, knob->name, at->name);
-        add_setting(operation, problem, text, settings);
+    if (known->count == known->capacity) {
+        const int capacity = 2 * known->capacity + 64;
+        struct known_setting *const grown = aligned_alloc(
+            _Alignof(struct known_setting), (size_t)capacity * sizeof(*grown));
+        ck_assert_ptr_nonnull(grown);
+        if (known->count)
+            memcpy(grown, known->item, (size_t)known->count * sizeof(*grown));
+        free(known->item);
+        known->item = grown;
+        known->capacity = capacity;
     }
-    if (knob->choices) return;
-    for (int i = 0; i < 13; i++) {
-        const int value = i == 0    ? knob->minimum
-                          : i == 12 ? knob->maximum
-                                    : between[i - 1];
-        if (value < knob->minimum || value > knob->maximum) continue;
-        snprintf(text, sizeof(text), "%s,%s=%d", name, knob->name, value);
-        add_setting(operation, problem, text, settings);
-    }
+    struct known_setting *const setting = &known->item[known->count++];
+    *setting = (struct known_setting){ .leader = -1 };
+    memcpy(setting->numerics, numerics, operation->numerics_bytes);
+    assay_numerics_format(operation, numerics, setting->text, sizeof(setting->text));
 }
 
-static inline void add_all_settings(const struct assay_operation *operation,
-                                    const void *problem,
-                                    struct sampled_settings *settings)
-{
-    settings->count = 0;
-    for (int i = 0; operation->numerics[i].name; i++) {
-        const char *const name = operation->numerics[i].name;
-        add_setting(operation, problem, name, settings);
-        for (const struct assay_knob *knob = operation->knobs; knob->name; knob++)
-            add_knob_settings(operation, problem, name, knob, settings);
-    }
-}
-
-/* Drawn case @index, which usually has the numerics @usual; false if it has not. */
-static inline bool draw_sample(const struct assay_operation *operation, int index,
-                               const struct assay_named_numerics *usual,
-                               struct assay_case *drawn)
-{
-    _Alignas(max_align_t) char problem[ASSAY_MAX_PROBLEM_BYTES];
-    struct assay_stream stream;
-    struct assay_message ignored;
-    assay_stream_open(&stream, 20, operation->name, "sample", index);
-    assay_case_init(drawn, operation);
-    operation->draw(&stream, index % 2 ? SAMPLE_COST : SAMPLE_COST / 16, drawn);
-    return operation->bind(drawn, problem, &ignored) == ASSAY_RAN &&
-           operation->default_numerics(problem) == usual;
-}
-
-/* Hash of the judged elements of one case; false where the setting makes no sense. */
-static inline bool sample_bits(const struct assay_observation *observation,
-                               const char *text, uint64_t *bits)
+static inline void add_turned(struct known_settings *known, const void *row,
+                              const struct assay_knob *knob, int value)
 {
     _Alignas(max_align_t) char numerics[ASSAY_MAX_NUMERICS_BYTES];
-    struct assay_message ignored;
-    struct assay_scratch scratch;
-    if (assay_numerics_parse(observation->operation, observation->problem, text, numerics,
-                             &ignored) != ASSAY_RAN)
-        return false;
-    bool has_memory = assay_scratch_open(observation, &scratch) == ASSAY_RAN;
-    *bits = 0;
-    for (int64_t part = 0; part < observation->parts && has_memory; part++) {
-        struct assay_part_comparison comparison;
-        has_memory = assay_compare_part(observation, numerics, &scratch, part,
-                                        &comparison) == ASSAY_RAN;
-        *bits = *bits * 31 + comparison.bits;
+    memcpy(numerics, row, known->operation->numerics_bytes);
+    memcpy(numerics + knob->offset, &value, sizeof(value));
+    add_known(known, numerics);
+}
+
+/* The named numerics, and every value of every knob of each. */
+static inline void add_all_known(struct known_settings *known)
+{
+    const struct assay_operation *const operation = known->operation;
+    for (int i = 0; operation->numerics[i].name; i++) {
+        const void *const row = operation->numerics[i].numerics;
+        add_known(known, row);
+        for (const struct assay_knob *knob = operation->knobs; knob->name; knob++) {
+            for (const struct assay_choice *at = knob->choices; at && at->name; at++)
+                add_turned(known, row, knob, at->value);
+            for (int at = knob->minimum; !knob->choices && at <= knob->maximum; at++)
+                add_turned(known, row, knob, at);
+        }
     }
-    assay_scratch_close(&scratch);
-    return has_memory;
+}
+
+/* Hash of the defined elements of all outputs. */
+static inline uint64_t hash_defined(const struct assay_operation *operation,
+                                    const void *problem,
+                                    const struct assay_tensors *tensors)
+{
+    uint64_t hash = 1;
+    for (int i = 0; i < tensors->count; i++) {
+        const struct assay_tensor *const output = &tensors->item[i];
+        uint8_t *map = NULL;
+        if (!output->is_output) continue;
+        ck_assert(assay_definedness_map(operation, problem, tensors, i, &map) ==
+                  ASSAY_RAN);
+        const int64_t elements = assay_tensor_elements(output);
+        for (int64_t at = 0; at < elements; at++) {
+            if (assay_definedness_at(map, at) != ASSAY_DEFINED) continue;
+            hash = (hash ^ assay_tensor_bits(output, at)) * UINT64_C(0x9E3779B97F4A7C15);
+            hash ^= hash >> 29;
+        }
+        free(map);
+    }
+    return hash;
+}
+
+/* What the model computes with @numerics on a case, beside the outputs that are there. */
+static inline uint64_t known_bits(const struct searched *searched, const void *numerics)
+{
+    const struct assay_operation *const operation = searched->the_case.operation;
+    struct assay_tensors tensors = searched->tensors;
+    struct assay_buffers buffers;
+    struct assay_message message;
+    for (int i = 0; i < tensors.count; i++)
+        if (tensors.item[i].is_output) tensors.item[i].data = NULL;
+    ck_assert(assay_buffers_open(&buffers, &tensors, &message) == ASSAY_RAN);
+    assay_buffers_poison(&tensors);
+    ck_assert(assay_run_model(operation, searched->problem, numerics, &tensors) ==
+              ASSAY_RAN);
+    const uint64_t bits = hash_defined(operation, searched->problem, &tensors);
+    assay_buffers_close(&buffers);
+    return bits;
+}
+
+/* Lists the settings of a case, computes them, and puts them into classes. */
+static inline void open_known(const struct searched *searched,
+                              struct known_settings *known)
+{
+    *known = (struct known_settings){ .operation = searched->the_case.operation,
+                                      .problem = searched->problem };
+    add_all_known(known);
+    for (int i = 0; i < known->count; i++) {
+        struct known_setting *const setting = &known->item[i];
+        int leader = 0;
+        setting->bits = known_bits(searched, setting->numerics);
+        while (known->item[leader].bits != setting->bits)
+            leader++;
+        setting->leader = leader;
+        known->classes += leader == i;
+    }
+}
+
+static inline void close_known(struct known_settings *known)
+{
+    free(known->item);
 }
 
 #endif

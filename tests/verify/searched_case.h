@@ -96,7 +96,8 @@ static inline uint64_t bits_of_model(const struct searched *searched,
 static inline void search_case(const struct searched *searched, bool with_pairs,
                                struct assay_knob_search *search)
 {
-    const struct assay_knob_search_plan plan = { with_pairs, 1000 };
+    const struct assay_knob_search_plan plan = { .with_pairs = with_pairs,
+                                                 .seconds = 1000 };
     ck_assert(assay_knob_search_run(&searched->observation, &plan, search) == ASSAY_RAN);
 }
 

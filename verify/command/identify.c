@@ -262,8 +262,8 @@ int assay_command_identify(int argc, char **argv)
                "Named numerics are compared first, then, nearest first, what lies one "
                "knob away from them (`assay list numerics` shows both): all choices, all "
                "integers of a narrow range, and of a wide one its ends, the powers of "
-               "two, and the neighbours of the value in use; the rest of them if no "
-               "named numerics fit. Exit: 0 identified, 1 "
+               "two, and the neighbours of the value in use; last, the rest of these "
+               "integers. Exit: 0 identified, 1 "
                "unexplained, 2 bad usage or input, 3 the candidate broke, 5 nothing was "
                "selected.",
         .children = children,

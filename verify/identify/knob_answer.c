@@ -65,21 +65,33 @@ static void write_value(const struct assay_knob *knob, int value, FILE *file)
     fputs(text, file);
 }
 
-/* The values of one knob that can't be told from the first setting's, it first: "128, 256
- * and never"; integers that follow each other as "13 to 40". Returns whether there are
- * any besides the first. */
-static bool write_values(const struct assay_knob_answer *answer,
-                         const struct assay_knob *knob, FILE *file)
+static int by_value(const void *a, const void *b)
+{
+    const int first = *(const int *)a, second = *(const int *)b;
+    return (first > second) - (first < second);
+}
+
+/* The first setting's value of a knob, then those of the settings that differ from it in
+ * nothing else, integers ascending. Returns how many. */
+static int collect_values(const struct assay_knob_answer *answer,
+                          const struct assay_knob *knob, int *values)
 {
     const struct assay_knob_space *const space = &answer->search->space;
     const int lead = answer->setting[0];
-    int values[ASSAY_MAX_KNOB_VALUES + 1], count = 0;
+    int count = 0;
     values[count++] = assay_knob_value(knob, space->item[lead].numerics);
-    for (int i = 1; i < answer->count && count <= ASSAY_MAX_KNOB_VALUES; i++)
+    for (int i = 1; i < answer->count; i++)
         if (single_difference(space, lead, answer->setting[i]) == knob)
             values[count++] =
                 assay_knob_value(knob, space->item[answer->setting[i]].numerics);
-    if (count == 1) return false;
+    if (!knob->choices) qsort(values + 1, (size_t)count - 1, sizeof(*values), by_value);
+    return count;
+}
+
+/* "128, 256 and never"; integers that follow each other as "13 to 40". */
+static void write_values(const struct assay_knob *knob, const int *values, int count,
+                         FILE *file)
+{
     fprintf(file, "%s=", knob->name);
     for (int i = 0; i < count;) {
         int last = i;
@@ -94,7 +106,6 @@ static bool write_values(const struct assay_knob_answer *answer,
         }
         i = last + 1;
     }
-    return true;
 }
 
 /* So many settings that differ from the first in several knobs are written out. */
@@ -103,18 +114,17 @@ enum { OTHERS_SHOWN = 3 };
 static void write_equivalents(const struct assay_knob_answer *answer, FILE *file)
 {
     const struct assay_knob_space *const space = &answer->search->space;
+    int *const values = calloc((size_t)answer->count, sizeof(*values));
     const char *joint = ": ";
-    for (const struct assay_knob *knob = space->operation->knobs; knob->name; knob++) {
-        char *text = NULL;
-        size_t bytes = 0;
-        FILE *const group = open_memstream(&text, &bytes);
-        if (!group) continue;
-        const bool has_values = write_values(answer, knob, group);
-        fclose(group);
-        if (has_values) fprintf(file, "%s%s", joint, text);
-        if (has_values) joint = "; ";
-        free(text);
+    for (const struct assay_knob *knob = space->operation->knobs; values && knob->name;
+         knob++) {
+        const int count = collect_values(answer, knob, values);
+        if (count == 1) continue;
+        fputs(joint, file);
+        write_values(knob, values, count, file);
+        joint = "; ";
     }
+    free(values);
     int others = 0;
     for (int i = 1; i < answer->count; i++) {
         if (single_difference(space, answer->setting[0], answer->setting[i])) continue;

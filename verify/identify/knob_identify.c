@@ -40,11 +40,23 @@ static enum assay_status separate(const struct assay_knob_question *question,
         .state = question->state,
         .the_case = question->the_case,
         .usual = observation->operation->default_numerics(observation->problem),
-        .seconds = fmax(left, question->plan.seconds / 5),
+        .seconds = fmax(2 * left / 3, question->plan.seconds / 5),
     };
     identity->answer.separation = &identity->separation;
     return assay_knobs_separate(&plan, &search->space, identity->fitting, count,
                                 &identity->separation, message);
+}
+
+/* Of a candidate that can be asked again, what is left then goes through the whole. */
+static enum assay_status finish(const struct assay_knob_question *question,
+                                struct assay_knob_identity *identity, int *count)
+{
+    struct assay_knob_search *const search = &identity->search;
+    const double left = search->deadline - assay_knob_seconds();
+    const enum assay_status status = assay_knob_search_finish(
+        search, identity->fitting, count, fmax(left, question->plan.seconds / 5));
+    assay_sort_settings(&search->space, identity->fitting, *count, assay_compare_turned);
+    return status;
 }
 
 static enum assay_status fail_for_memory(struct assay_message *message)
@@ -58,8 +70,9 @@ enum assay_status assay_knobs_identify(const struct assay_knob_question *questio
 {
     *identity = (struct assay_knob_identity){ 0 };
     struct assay_knob_search *const search = &identity->search;
-    if (assay_knob_search_run(question->observation, &question->plan, search) !=
-        ASSAY_RAN)
+    struct assay_knob_search_plan plan = question->plan;
+    plan.only_looks = question->backend != NULL;
+    if (assay_knob_search_run(question->observation, &plan, search) != ASSAY_RAN)
         return fail_for_memory(message);
     identity->fitting = calloc((size_t)search->space.count + 1, sizeof(int));
     identity->nearest = calloc((size_t)search->space.count + 1, sizeof(int));
@@ -71,6 +84,8 @@ enum assay_status assay_knobs_identify(const struct assay_knob_question *questio
     if (count > 0 && question->backend) {
         const enum assay_status status = separate(question, identity, &count, message);
         if (status != ASSAY_RAN) return status;
+        if (count > 0 && finish(question, identity, &count) != ASSAY_RAN)
+            return fail_for_memory(message);
     }
     identity->answer.setting = identity->fitting;
     identity->answer.count = count;

@@ -10,6 +10,17 @@ static bool is_late(const struct assay_knob_search *search)
     return search->has_named && assay_knob_seconds() > search->deadline;
 }
 
+/* What was found out about its twin. */
+static void take_over(const struct assay_knob_space *space,
+                      struct assay_knob_setting *setting)
+{
+    const struct assay_knob_setting *const twin = &space->item[setting->twin];
+    setting->state = twin->state;
+    setting->narrow = twin->narrow;
+    setting->whole = twin->whole;
+    setting->bits = twin->bits;
+}
+
 /* Compares the settings from @from on. */
 static enum assay_status try_settings(struct assay_knob_search *search, int from)
 {
@@ -17,6 +28,7 @@ static enum assay_status try_settings(struct assay_knob_search *search, int from
     const enum assay_status status = assay_knob_stages_try(
         &search->stages, space->item + from, space->count - from, &search->was_cut_short);
     for (int i = from; i < space->count && status == ASSAY_RAN; i++) {
+        if (space->item[i].twin >= 0) take_over(space, &space->item[i]);
         search->tried += space->item[i].state != ASSAY_SETTING_UNTRIED;
         search->fits += space->item[i].state == ASSAY_SETTING_FITS;
     }
@@ -128,9 +140,9 @@ static enum assay_status search_outward(struct assay_knob_search *search)
     status = rows ? assay_knob_stages_open(&search->stages, search->observation,
                                            search->space.item[0].numerics)
                   : ASSAY_OUT_OF_MEMORY;
+    search->stages.only_looks = search->plan.only_looks && !search->plan.with_pairs;
     if (status == ASSAY_RAN) status = try_settings(search, 0);
     search->has_named = true;
-    const bool has_named_fit = search->fits > 0;
     search->stages.deadline = search->deadline;
     if (status == ASSAY_RAN) {
         assay_sort_settings(&search->space, rows, row_count, assay_compare_nearness);
@@ -138,7 +150,7 @@ static enum assay_status search_outward(struct assay_knob_search *search)
     }
     if (status == ASSAY_RAN && search->plan.with_pairs)
         status = search_pairs(search, rows, row_count);
-    if (status == ASSAY_RAN && !has_named_fit) status = search_integers(search);
+    if (status == ASSAY_RAN) status = search_integers(search);
     free(rows);
     return status;
 }
@@ -154,6 +166,25 @@ enum assay_status assay_knob_search_run(const struct assay_observation *observat
         .deadline = assay_knob_seconds() + plan->seconds,
     };
     return search_outward(search);
+}
+
+enum assay_status assay_knob_search_finish(struct assay_knob_search *search, int *setting,
+                                           int *count, double seconds)
+{
+    struct assay_knob_space *const space = &search->space;
+    enum assay_status status = ASSAY_RAN;
+    int left = 0;
+    search->stages.deadline = assay_knob_seconds() + seconds;
+    for (int i = 0; i < *count && status == ASSAY_RAN; i++) {
+        struct assay_knob_setting *const item = &space->item[setting[i]];
+        struct assay_knob_setting *const first =
+            item->twin >= 0 ? &space->item[item->twin] : item;
+        status = assay_knob_stages_finish(&search->stages, first, &search->was_cut_short);
+        if (item->twin >= 0) take_over(space, item);
+        if (item->state == ASSAY_SETTING_FITS) setting[left++] = setting[i];
+    }
+    *count = search->fits = left;
+    return status;
 }
 
 enum assay_status assay_knob_search_count(struct assay_knob_search *search, int index)

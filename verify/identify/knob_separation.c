@@ -23,6 +23,8 @@ enum {
 struct member {
     int setting;
     bool is_legal, is_dropped;
+    _Alignas(max_align_t) char settled[ASSAY_MAX_NUMERICS_BYTES];
+    int twin;      /* the first member that computes the same on this case; -1: itself */
     uint64_t bits; /* hash of all judged elements it computes */
 };
 
@@ -105,18 +107,40 @@ static bool make_case(struct further *further, int index)
            is_useful(further, made, &further->problem);
 }
 
+/* Which members make sense for the case, and which of them need not be computed. Returns
+ * how many have to. */
+static int settle_members(struct further *further)
+{
+    const struct assay_operation *const operation = further->space->operation;
+    int distinct = 0;
+    for (int i = 0; i < further->count; i++) {
+        struct member *const member = &further->member[i];
+        const void *const numerics = further->space->item[member->setting].numerics;
+        struct assay_message ignored;
+        member->twin = -1;
+        member->is_legal =
+            !member->is_dropped &&
+            operation->check_numerics(&further->problem, numerics, &ignored) == ASSAY_RAN;
+        if (!member->is_legal) continue;
+        assay_knobs_settle(operation, &further->problem, numerics, member->settled);
+        for (int j = 0; j < i && member->twin < 0; j++)
+            if (further->member[j].is_legal &&
+                assay_knobs_are_equal(operation, further->member[j].settled,
+                                      member->settled))
+                member->twin = j;
+        distinct += member->twin < 0;
+    }
+    return distinct;
+}
+
 static enum assay_status compute_member(void *context, int64_t index)
 {
     struct further *const further = context;
     struct member *const member = &further->member[index];
     const void *const numerics = further->space->item[member->setting].numerics;
     struct assay_scratch scratch;
-    struct assay_message ignored;
     member->bits = 0;
-    member->is_legal =
-        !member->is_dropped && further->space->operation->check_numerics(
-                                   &further->problem, numerics, &ignored) == ASSAY_RAN;
-    if (!member->is_legal) return ASSAY_RAN;
+    if (!member->is_legal || member->twin >= 0) return ASSAY_RAN;
     enum assay_status status = assay_scratch_open(&further->observation, &scratch);
     for (int64_t part = 0; part < further->observation.parts && status == ASSAY_RAN;
          part++) {
@@ -126,6 +150,16 @@ static enum assay_status compute_member(void *context, int64_t index)
         member->bits = member->bits * UINT64_C(0x9E3779B97F4A7C15) + comparison.bits;
     }
     assay_scratch_close(&scratch);
+    return status;
+}
+
+static enum assay_status compute_members(struct further *further)
+{
+    const enum assay_status status =
+        assay_for_each_part(further->count, compute_member, further);
+    for (int i = 0; i < further->count; i++)
+        if (further->member[i].twin >= 0)
+            further->member[i].bits = further->member[further->member[i].twin].bits;
     return status;
 }
 
@@ -185,6 +219,7 @@ static enum assay_status run_case(struct further *further, bool confirms,
                                   struct assay_separation *separation,
                                   struct assay_message *message)
 {
+    if (settle_members(further) < 2 && !confirms) return ASSAY_RAN;
     enum assay_status status =
         assay_inputs_open(&further->the_case, NULL, 0, &further->problem,
                           &further->tensors, &further->buffers, message);
@@ -196,8 +231,7 @@ static enum assay_status run_case(struct further *further, bool confirms,
         .tensors = &further->tensors,
     };
     status = assay_observation_open(&further->observation);
-    if (status == ASSAY_RAN)
-        status = assay_for_each_part(further->count, compute_member, further);
+    if (status == ASSAY_RAN) status = compute_members(further);
     if (status != ASSAY_RAN)
         return assay_fail(message, status, "no memory for a further case");
     separation->cases++;
@@ -231,7 +265,7 @@ static enum assay_status run_cases(struct further *further,
     const double deadline = now_seconds() + further->plan->seconds;
     int fruitless = 0, confirmed = 0;
     for (int i = 0; i < ASSAY_DATA_RECORDED + DRAWS; i++) {
-        const int before = members_left(further);
+        const int before = members_left(further), cases = separation->cases;
         const bool is_draw = confirmed == CONFIRMING_DRAWS;
         if (before == 0 || fruitless == FRUITLESS_DRAWS || (is_draw && before == 1))
             break;
@@ -247,7 +281,10 @@ static enum assay_status run_cases(struct further *further,
         if (after == 0)
             assay_case_format(&further->the_case, separation->refuted_by,
                               sizeof(separation->refuted_by));
-        fruitless = after < before || !is_draw ? 0 : fruitless + 1;
+        if (after < before || !is_draw)
+            fruitless = 0;
+        else
+            fruitless += separation->cases > cases;
     }
     return ASSAY_RAN;
 }

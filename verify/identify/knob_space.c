@@ -26,6 +26,13 @@ bool assay_knobs_are_equal(const struct assay_operation *operation, const void *
     return true;
 }
 
+void assay_knobs_settle(const struct assay_operation *operation, const void *problem,
+                        const void *numerics, void *settled)
+{
+    memcpy(settled, numerics, operation->numerics_bytes);
+    if (operation->settle) operation->settle(problem, settled);
+}
+
 /* Whether an integer of a wide range is worth trying. */
 static bool is_useful(const struct assay_knob *knob, int64_t value, int64_t own)
 {
@@ -58,6 +65,18 @@ static bool is_there(const struct assay_knob_space *space, const void *numerics)
     return false;
 }
 
+static void find_twin(const struct assay_knob_space *space,
+                      struct assay_knob_setting *setting)
+{
+    assay_knobs_settle(space->operation, space->problem, setting->numerics,
+                       setting->settled);
+    setting->twin = -1;
+    for (int i = 0; i < space->count && setting->twin < 0; i++)
+        if (assay_knobs_are_equal(space->operation, space->item[i].settled,
+                                  setting->settled))
+            setting->twin = i;
+}
+
 static enum assay_status add(struct assay_knob_space *space,
                              const struct assay_knob_setting *setting)
 {
@@ -77,7 +96,10 @@ static enum assay_status add(struct assay_knob_space *space,
         space->item = grown;
         space->capacity = capacity;
     }
-    space->item[space->count++] = *setting;
+    struct assay_knob_setting *const added = &space->item[space->count];
+    *added = *setting;
+    find_twin(space, added);
+    space->count++;
     return ASSAY_RAN;
 }
 

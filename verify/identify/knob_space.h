@@ -24,6 +24,10 @@ struct assay_knob_tally {
 
 struct assay_knob_setting {
     _Alignas(max_align_t) char numerics[ASSAY_MAX_NUMERICS_BYTES];
+    /* Its numerics as the problem lets them show, and the first setting of the space with
+     * the same ones, which computes the same bits: -1 if there is none before it. */
+    _Alignas(max_align_t) char settled[ASSAY_MAX_NUMERICS_BYTES];
+    int twin;
     int row;            /* of operation->numerics that it was made from */
     int turned;         /* knobs turned away from that row: 0, 1, 2 */
     bool turns_integer; /* one of them has no choices */
@@ -52,6 +56,10 @@ int assay_knob_value(const struct assay_knob *knob, const void *numerics);
 /* Whether two numerics agree in all knobs. */
 bool assay_knobs_are_equal(const struct assay_operation *operation, const void *a,
                            const void *b);
+
+/* Writes to @settled what the problem lets show of @numerics. */
+void assay_knobs_settle(const struct assay_operation *operation, const void *problem,
+                        const void *numerics, void *settled);
 
 /* Each adds what makes sense for the problem and is not there yet, and returns ASSAY_RAN
  * or ASSAY_OUT_OF_MEMORY. The named numerics, in the table's order but for the problem's

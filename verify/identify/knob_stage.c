@@ -10,8 +10,9 @@
 #include <time.h>
 
 enum {
-    FIRST_PARTS = 4,  /* decide whether a setting goes on through the others */
-    FEW_SETTINGS = 8, /* share out parts between threads rather than settings */
+    FIRST_PARTS = 4,    /* decide whether a setting goes on through the others */
+    FEW_SETTINGS = 8,   /* share out parts between threads rather than settings */
+    CLOCKED_PARTS = 16, /* of which the quickest come first */
 };
 
 double assay_knob_seconds(void)
@@ -26,8 +27,10 @@ static bool is_late(const struct assay_knob_stages *stages)
     return assay_knob_seconds() > stages->deadline;
 }
 
-/* The order of parts: by time taken, in steps of 2, then by number; those without an
- * element to judge come last. */
+/* The order of parts: a few, evenly spread, by time taken in steps of 2, then the others,
+ * by number; those without an element to judge come last. */
+
+enum { NOT_CLOCKED = INT_MAX - 1, NOTHING_TO_JUDGE = INT_MAX };
 
 struct timed_part {
     int64_t part;
@@ -41,17 +44,17 @@ struct clocking {
     struct timed_part *part;
 };
 
-static enum assay_status clock_part(void *context, int64_t part)
+static enum assay_status clock_part(void *context, int64_t index)
 {
     struct clocking *const clocking = context;
+    const int64_t parts = clocking->observation->parts;
+    const int64_t part = parts <= CLOCKED_PARTS ? index : index * parts / CLOCKED_PARTS;
     struct assay_part_comparison comparison;
     const double start = assay_knob_seconds();
     const enum assay_status status = assay_compare_part(
         clocking->observation, clocking->numerics, &clocking->scratch, part, &comparison);
     const double seconds = assay_knob_seconds() - start;
-    const int step = (int)floor(log2(seconds + 1e-7));
-    clocking->part[part] =
-        (struct timed_part){ part, comparison.elements ? step : INT_MAX };
+    clocking->part[part].step = (int)floor(log2(seconds + 1e-7));
     return status;
 }
 
@@ -74,8 +77,15 @@ static enum assay_status order_parts(struct assay_knob_stage *stage, const void 
         clocking.part && stage->order
             ? assay_scratch_open(&stage->observation, &clocking.scratch)
             : ASSAY_OUT_OF_MEMORY;
-    if (status == ASSAY_RAN) status = assay_for_each_part(parts, clock_part, &clocking);
+    for (int64_t i = 0; i < parts && status == ASSAY_RAN; i++)
+        clocking.part[i] = (struct timed_part){ i, NOT_CLOCKED };
+    if (status == ASSAY_RAN)
+        status = assay_for_each_part(parts < CLOCKED_PARTS ? parts : CLOCKED_PARTS,
+                                     clock_part, &clocking);
     if (status == ASSAY_RAN) {
+        for (int64_t i = 0; i < parts; i++)
+            if (assay_judged_in_part(&stage->observation, i) == 0)
+                clocking.part[i].step = NOTHING_TO_JUDGE;
         qsort(clocking.part, (size_t)parts, sizeof(*clocking.part), by_time);
         for (int64_t i = 0; i < parts; i++)
             stage->order[i] = clocking.part[i].part;
@@ -147,14 +157,15 @@ static enum assay_status compare_next(const struct assay_knob_stage *stage,
     return ASSAY_RAN;
 }
 
-static enum assay_status try_stage(const struct assay_knob_stage *stage,
+static enum assay_status try_stage(const struct assay_knob_stage *stage, int limit,
                                    struct assay_knob_setting *setting,
                                    struct assay_knob_tally *tally)
 {
     const int64_t parts = stage->observation.parts;
-    const int64_t first = parts < FIRST_PARTS ? parts : FIRST_PARTS;
+    const int64_t first = parts < limit ? parts : limit;
     struct assay_scratch scratch;
-    if (first == 0 || setting->state == ASSAY_SETTING_DIFFERS) return ASSAY_RAN;
+    if (first == 0 || setting->twin >= 0 || setting->state == ASSAY_SETTING_DIFFERS)
+        return ASSAY_RAN;
     enum assay_status status = assay_scratch_open(&stage->observation, &scratch);
     while (status == ASSAY_RAN && setting->state != ASSAY_SETTING_DIFFERS &&
            tally->parts < first)
@@ -168,15 +179,16 @@ static enum assay_status try_narrow(void *context, int64_t index)
     const struct first_round *const round = context;
     struct assay_knob_setting *const setting = &round->setting[index];
     if (is_late(round->stages)) return ASSAY_RAN;
-    return try_stage(&round->stages->narrow, setting, &setting->narrow);
+    return try_stage(&round->stages->narrow, FIRST_PARTS, setting, &setting->narrow);
 }
 
 static enum assay_status try_whole(void *context, int64_t index)
 {
     const struct first_round *const round = context;
     struct assay_knob_setting *const setting = &round->setting[index];
+    const int limit = round->stages->only_looks ? 1 : FIRST_PARTS;
     if (is_late(round->stages)) return ASSAY_RAN;
-    return try_stage(&round->stages->whole, setting, &setting->whole);
+    return try_stage(&round->stages->whole, limit, setting, &setting->whole);
 }
 
 /* Settings through their other parts, side by side. */
@@ -249,11 +261,20 @@ enum assay_status assay_knob_stages_try(const struct assay_knob_stages *stages,
     if (status == ASSAY_RAN && (left > FEW_SETTINGS || left == count))
         status = assay_for_each_part(count, try_whole, &round);
     for (int i = 0; i < count && status == ASSAY_RAN; i++) {
-        if (setting[i].state == ASSAY_SETTING_FITS)
+        if (setting[i].state == ASSAY_SETTING_FITS && !stages->only_looks)
             status = try_other_parts(stages, &setting[i], false, was_late);
-        *was_late |= setting[i].state == ASSAY_SETTING_UNTRIED;
+        *was_late |= setting[i].twin < 0 && setting[i].state == ASSAY_SETTING_UNTRIED;
     }
     return status;
+}
+
+enum assay_status assay_knob_stages_finish(const struct assay_knob_stages *stages,
+                                           struct assay_knob_setting *setting,
+                                           bool *was_late)
+{
+    return setting->state == ASSAY_SETTING_FITS
+               ? try_other_parts(stages, setting, false, was_late)
+               : ASSAY_RAN;
 }
 
 enum assay_status assay_knob_stages_count(const struct assay_knob_stages *stages,

@@ -22,24 +22,30 @@ struct assay_knob_stages {
     struct assay_tensors windows;
     struct assay_knob_stage narrow, whole;
     double deadline; /* on the clock of assay_knob_seconds */
+    bool only_looks; /* what fits goes no further than the first part of the whole */
 };
 
 /* Seconds on a steady clock. */
 double assay_knob_seconds(void);
 
-/* Orders the parts by the time that @numerics take. To be closed whatever the status
- * (ASSAY_RAN, ASSAY_OUT_OF_MEMORY); the observation must outlive the stages, which borrow
- * from it. */
+/* Orders the parts by the time that @numerics take for a few of them. To be closed
+ * whatever the status (ASSAY_RAN, ASSAY_OUT_OF_MEMORY); the observation must outlive the
+ * stages, which borrow from it. */
 enum assay_status assay_knob_stages_open(struct assay_knob_stages *stages,
                                          const struct assay_observation *observation,
                                          const void *numerics);
 void assay_knob_stages_close(struct assay_knob_stages *stages);
 
-/* Compares @count settings. Behind the deadline nothing new is begun: settings stay
- * untried or, *@was_late, fit in less than all parts. */
+/* Compares @count settings, those with a twin left out. Behind the deadline nothing new
+ * is begun: settings stay untried or, *@was_late, fit in less than all parts. */
 enum assay_status assay_knob_stages_try(const struct assay_knob_stages *stages,
                                         struct assay_knob_setting *setting, int count,
                                         bool *was_late);
+
+/* Takes a setting that fits through the parts that are left, until one differs. */
+enum assay_status assay_knob_stages_finish(const struct assay_knob_stages *stages,
+                                           struct assay_knob_setting *setting,
+                                           bool *was_late);
 
 /* Takes a setting that differs through all parts of the whole, time permitting. */
 enum assay_status assay_knob_stages_count(const struct assay_knob_stages *stages,

@@ -62,6 +62,21 @@ void assay_scratch_close(struct assay_scratch *scratch)
     assay_buffers_close(&scratch->buffers);
 }
 
+int64_t assay_judged_in_part(const struct assay_observation *observation, int64_t part)
+{
+    const struct assay_tensors *const tensors = observation->tensors;
+    int64_t judged = 0;
+    for (int i = 0; i < tensors->count; i++) {
+        struct assay_region region;
+        if (!tensors->item[i].is_output) continue;
+        observation->operation->region(observation->problem, part, i, &region);
+        for (struct assay_region_walk at = assay_region_begin(&tensors->item[i], &region);
+             at.index < at.count; assay_region_next(&at))
+            judged += is_judged(observation, i, at.element);
+    }
+    return judged;
+}
+
 /* FNV-1a, a byte at a time. */
 static uint64_t absorb(uint64_t hash, uint32_t bits)
 {

@@ -22,6 +22,9 @@ struct assay_observation {
 enum assay_status assay_observation_open(struct assay_observation *observation);
 void assay_observation_close(struct assay_observation *observation);
 
+/* Elements of a part whose bits are compared. */
+int64_t assay_judged_in_part(const struct assay_observation *observation, int64_t part);
+
 /* Memory for the outputs of the model beside the observed ones. */
 struct assay_scratch {
     struct assay_tensors tensors;

@@ -105,6 +105,10 @@ struct assay_operation {
      * problem is small, or its rows can't be taken out. */
     bool (*narrow)(const void *problem, const struct assay_tensors *, void *narrowed,
                    struct assay_tensors *windows);
+    /* Rewrites those knobs of @numerics, which are legal, that nothing in the problem can
+     * bring to light, whatever the data hold: numerics that then agree in all knobs
+     * compute the same bits. NULL: any knob may show. */
+    void (*settle)(const void *problem, void *numerics);
     /* @numerics gives the precision class the bound is for; @expected has one entry a
      * tensor, those of inputs unused. */
     enum assay_status (*oracle)(const void *problem, const void *numerics,

@@ -204,7 +204,8 @@ static struct assay_cost cost(const void *bound)
     .check_numerics = assay_grouped_check_numerics, .shape = shape, .fill = fill,        \
     .draw = draw, .parts = assay_grouped_parts, .region = assay_grouped_region,          \
     .model = assay_grouped_model, .narrow = assay_grouped_narrow,                        \
-    .oracle = assay_grouped_oracle, .place = assay_grouped_place, .cost = cost,          \
+    .settle = assay_fp8_gemm_settle_unit, .oracle = assay_grouped_oracle,                \
+    .place = assay_grouped_place, .cost = cost,                                          \
     .is_measured = assay_fp8_gemm_nt_is_measured,                                        \
     .is_constant_by_design = assay_grouped_is_constant_by_design,                        \
     .is_exact = assay_grouped_is_exact,                                                  \

@@ -171,6 +171,7 @@ const struct assay_operation assay_m_grouped_fp8_gemm_nt_contiguous = {
     .used = assay_m_grouped_used,
     .model = assay_grouped_model,
     .narrow = assay_grouped_narrow,
+    .settle = assay_fp8_gemm_settle_unit,
     .oracle = assay_grouped_oracle,
     .place = assay_grouped_place,
     .cost = cost,

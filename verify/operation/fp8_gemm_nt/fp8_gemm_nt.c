@@ -373,6 +373,7 @@ const struct assay_operation assay_fp8_gemm_nt = {
     .region = region,
     .model = model,
     .narrow = narrow,
+    .settle = assay_fp8_gemm_nt_settle,
     .oracle = oracle,
     .place = place,
     .cost = cost,

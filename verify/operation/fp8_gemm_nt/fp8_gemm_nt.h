@@ -42,6 +42,10 @@ enum assay_status assay_fp8_gemm_check_block_numerics(const void *numerics,
                                                       struct assay_message *);
 extern const struct assay_choice assay_fp8_gemm_operand_formats[];
 extern const struct assay_choice assay_fp8_gemm_out_formats[];
+/* The hook `settle`. Of the unit alone: bits that are its own anyway. */
+void assay_fp8_gemm_nt_settle(const void *problem, void *numerics);
+void assay_fp8_gemm_settle_unit(const void *problem, void *numerics);
+
 /* For the hook `narrow`: so many rows and columns of d, taken from its corner. */
 enum { ASSAY_FP8_GEMM_NARROW_M = 8, ASSAY_FP8_GEMM_NARROW_N = 16 };
 static inline void assay_fp8_gemm_narrow(int64_t *extent, int64_t limit)

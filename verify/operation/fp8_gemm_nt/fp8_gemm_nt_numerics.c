@@ -227,3 +227,22 @@ bool assay_fp8_gemm_nt_is_measured(const void *numerics)
     return assay_fp8_unit(given->unit)->is_measured && given->align_bits == 0 &&
            given->result_bits == 0;
 }
+
+void assay_fp8_gemm_settle_unit(const void *problem, void *numerics)
+{
+    struct assay_fp8_gemm_numerics *const settled = numerics;
+    const struct assay_dot_add *const unit = assay_fp8_unit(settled->unit);
+    (void)problem;
+    if (settled->align_bits == unit->align_bits) settled->align_bits = 0;
+    if (settled->result_bits == unit->result_bits) settled->result_bits = 0;
+}
+
+/* A sum that is added to c or scaled at the end ends in the same operation either way. */
+void assay_fp8_gemm_nt_settle(const void *problem, void *numerics)
+{
+    const struct assay_fp8_gemm_nt_problem *const bound = problem;
+    struct assay_fp8_gemm_numerics *const settled = numerics;
+    assay_fp8_gemm_settle_unit(problem, numerics);
+    if (bound->gemm.has_c || settled->scale_form == ASSAY_SCALE_AT_END)
+        settled->epilogue = ASSAY_EPILOGUE_STORE;
+}

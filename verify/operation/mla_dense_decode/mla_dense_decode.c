@@ -6,6 +6,7 @@
 #include "verify/operation/mla/mla_bound.h"
 #include "verify/operation/mla/mla_narrow.h"
 #include "verify/operation/mla/mla_numerics.h"
+#include "verify/operation/mla/mla_settle.h"
 
 #include <stdio.h>
 
@@ -122,6 +123,15 @@ static bool narrow(const void *bound, const struct assay_tensors *tensors, void 
     return true;
 }
 
+static void settle(const void *bound, void *given)
+{
+    const struct assay_mla_occasions occasions = {
+        .format = ((const struct assay_mla_dense_decode_case *)bound)->problem.format,
+        .has_splits = true,
+    };
+    assay_mla_settle(&occasions, given);
+}
+
 static enum assay_status oracle(const void *bound, const void *given,
                                 const struct assay_tensors *tensors, int64_t part,
                                 const struct assay_expected *expected)
@@ -216,6 +226,7 @@ const struct assay_operation assay_mla_dense_decode = {
     .used = assay_mla_dense_decode_used,
     .model = model,
     .narrow = narrow,
+    .settle = settle,
     .oracle = oracle,
     .place = place,
     .cost = cost,

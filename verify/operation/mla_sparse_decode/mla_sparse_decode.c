@@ -7,6 +7,7 @@
 #include "verify/operation/mla/mla_bound.h"
 #include "verify/operation/mla/mla_narrow.h"
 #include "verify/operation/mla/mla_numerics.h"
+#include "verify/operation/mla/mla_settle.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -276,6 +277,17 @@ static bool narrow(const void *task, const struct assay_tensors *tensors, void *
     return true;
 }
 
+static void settle(const void *task, void *numerics)
+{
+    const struct assay_mla_occasions occasions = {
+        .format = ASSAY_BF16,
+        .has_sink = problem_of(task)->has_sink,
+        .has_cached_scales = true,
+        .has_splits = true,
+    };
+    assay_mla_settle(&occasions, numerics);
+}
+
 static enum assay_status oracle(const void *task, const void *numerics,
                                 const struct assay_tensors *tensors, int64_t part,
                                 const struct assay_expected *expected)
@@ -378,6 +390,7 @@ const struct assay_operation assay_mla_sparse_decode = {
     .used = assay_mla_sparse_decode_used,
     .model = model,
     .narrow = narrow,
+    .settle = settle,
     .oracle = oracle,
     .place = place,
     .cost = cost,

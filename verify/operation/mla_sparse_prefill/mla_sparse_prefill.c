@@ -6,6 +6,7 @@
 #include "verify/operation/mla/mla_bound.h"
 #include "verify/operation/mla/mla_narrow.h"
 #include "verify/operation/mla/mla_numerics.h"
+#include "verify/operation/mla/mla_settle.h"
 
 #include <stdio.h>
 
@@ -118,6 +119,15 @@ static bool narrow(const void *bound, const struct assay_tensors *tensors, void 
     return true;
 }
 
+static void settle(const void *bound, void *given)
+{
+    const struct assay_mla_occasions occasions = {
+        .format = ASSAY_BF16,
+        .has_sink = ((const struct assay_mla_sparse_prefill_problem *)bound)->has_sink,
+    };
+    assay_mla_settle(&occasions, given);
+}
+
 static void place(const void *bound, int output, int64_t element,
                   struct assay_place *where)
 {
@@ -185,6 +195,7 @@ const struct assay_operation assay_mla_sparse_prefill = {
     .used = assay_mla_sparse_prefill_used,
     .model = model,
     .narrow = narrow,
+    .settle = settle,
     .oracle = assay_mla_sparse_prefill_expect,
     .place = place,
     .cost = cost,
