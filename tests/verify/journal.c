@@ -264,6 +264,32 @@ START_TEST(a_damaged_line_is_refused_by_its_number)
 }
 END_TEST
 
+/* Or one damaged digit would ask for an index of many gigabytes. */
+START_TEST(without_a_known_end_a_number_that_leaps_is_refused)
+{
+    struct assay_journal_header endless = ours;
+    struct assay_journal *journal;
+    size_t bytes;
+    endless.cases = 0;
+    scratch_open(&scratch);
+    ck_assert(assay_journal_open(scratch.folder, &endless, &journal, &message) ==
+              ASSAY_RAN);
+    begin(journal, 1000000);
+    begin(journal, 2000000);
+    assay_journal_close(journal);
+    ck_assert(assay_journal_open(scratch.folder, &endless, &journal, &message) ==
+              ASSAY_RAN);
+    assay_journal_close(journal);
+    char *const text = whole(&bytes);
+    replace_line(text, 3, "{\"type\":\"begin\",\"case\":2000000000}");
+    ck_assert(assay_journal_open(scratch.folder, &endless, &journal, &message) ==
+              ASSAY_REFUSED);
+    ck_assert_msg(strstr(message.text, "line 3 is damaged"), "%s", message.text);
+    free(text);
+    scratch_close(&scratch);
+}
+END_TEST
+
 START_TEST(a_case_begins_once_in_a_run_and_is_finished_once)
 {
     scratch_open(&scratch);
@@ -390,6 +416,7 @@ int main(void)
         a_signal_that_asks_for_an_end_blames_no_case,
         a_journal_cut_anywhere_goes_on_from_its_last_whole_line,
         a_damaged_line_is_refused_by_its_number,
+        without_a_known_end_a_number_that_leaps_is_refused,
         a_case_begins_once_in_a_run_and_is_finished_once,
         another_run_is_refused,
         a_second_run_waits_a_while_and_is_refused,

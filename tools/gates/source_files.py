@@ -9,6 +9,7 @@ import subprocess
 import sys
 
 C_ENDINGS = ('.c', '.h', '.cu', '.cuh')
+FUZZ_INPUTS = 'corpus/fuzz/'  # text or not, they are bytes that were drawn
 
 
 def git(root, *arguments):
@@ -68,6 +69,8 @@ def kind(root, path):
     """One of c, python, shell, meson, text, binary."""
     if path.endswith(C_ENDINGS):
         return 'c'
+    if path.startswith(FUZZ_INPUTS):
+        return 'binary'
     interpreter = shebang(root, path)
     if path.endswith('.py') or interpreter.startswith('python'):
         return 'python'

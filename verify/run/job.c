@@ -73,7 +73,7 @@ enum assay_status assay_job_failure(const char *line, struct assay_message *mess
                             number > ASSAY_RAN && number < ASSAY_STATUS_COUNT
                                 ? (enum assay_status)number
                                 : ASSAY_FAILED,
-                            "%s", why ? why : "a job failed");
+                            "%s", why && *why ? why : "a job failed");
     json_decref(object);
     return status;
 }

@@ -31,7 +31,8 @@ struct assay_journal_setting { /* tables are closed by a NULL name */
 
 struct assay_journal_header {
     const char *command;
-    int64_t cases;      /* that are selected; 0: no end is known */
+    int64_t cases;      /* that are selected; 0: no end is known, and a number is at most
+                           2^20 beyond those before it */
     uint64_t selection; /* hash of all of them */
     const struct assay_journal_setting *settings;
 };

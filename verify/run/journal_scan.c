@@ -13,7 +13,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SCHEMA = 1 };
+enum {
+    SCHEMA = 1,
+    MAX_LEAP = 1 << 20, /* of a number over all before it, where no end is known */
+};
 
 struct place { /* what messages name */
     const char *path;
@@ -140,8 +143,8 @@ static struct assay_journal_entry *entry_of(const json_t *line, const char *key,
 {
     const json_t *const value = json_object_get(line, key);
     const json_int_t number = json_integer_value(value);
-    if (!json_is_integer(value) || (header->cases && number >= header->cases))
-        return NULL;
+    const int64_t end = header->cases ? header->cases : index->count + MAX_LEAP;
+    if (!json_is_integer(value) || number >= end) return NULL;
     struct assay_journal_entry *const entry = assay_journal_entry(index, number);
     return entry && !entry->bytes ? entry : NULL;
 }

@@ -2,6 +2,7 @@
 #include "verify/worker/program.h"
 
 #include "verify/data/exchange.h"
+#include "verify/worker/answer.h"
 #include "verify/worker/interrupt.h"
 #include "verify/worker/listener.h"
 #include "verify/worker/process.h"
@@ -180,49 +181,31 @@ static enum assay_status await(struct assay_program *program, const char **answe
     }
 }
 
-/* What follows @word in the answer; NULL when the answer is another one. */
-static const char *after(const char *answer, const char *word)
-{
-    const size_t length = strlen(word);
-    if (strncmp(answer, word, length) != 0) return NULL;
-    if (answer[length] == '\0') return answer + length;
-    return answer[length] == ' ' ? answer + length + 1 : NULL;
-}
-
-/* "seconds=0.0012", or nothing. */
-static bool read_seconds(const char *text, double *seconds)
-{
-    static const char key[] = "seconds=";
-    char *end;
-    *seconds = 0;
-    if (!*text) return true;
-    if (strncmp(text, key, sizeof(key) - 1) != 0) return false;
-    *seconds = strtod(text + sizeof(key) - 1, &end);
-    return end != text + sizeof(key) - 1 && !*end && isfinite(*seconds) && *seconds >= 0;
-}
-
-static enum assay_status read_answer(struct assay_program *program, const char *answer,
+static enum assay_status read_answer(struct assay_program *program, const char *text,
                                      struct assay_message *message)
 {
-    const char *const name = program->name.text, *rest;
+    const char *const name = program->name.text;
+    struct assay_answer answer;
     program->has_answered = true;
-    if ((rest = after(answer, "ok")) &&
-        read_seconds(rest, &program->notes.launch_seconds))
-        return ASSAY_RAN;
-    if ((rest = after(answer, "unsupported")))
-        return assay_fail(message, ASSAY_UNSUPPORTED, "program '%s': %s", name,
-                          *rest ? rest : "unsupported");
-    if ((rest = after(answer, "failed")))
-        return assay_fail(message, ASSAY_FAILED, "program '%s': %s", name,
-                          *rest ? rest : "failed, for no stated reason");
-    if ((rest = after(answer, "out of memory")))
-        return assay_fail(message, ASSAY_OUT_OF_MEMORY, "program '%s': out of memory%s%s",
-                          name, *rest ? ": " : "", rest);
+    if (assay_answer_read(text, &answer)) {
+        const char *const sentence = answer.sentence;
+        program->notes.launch_seconds = answer.seconds;
+        if (answer.status == ASSAY_RAN) return ASSAY_RAN;
+        if (answer.status == ASSAY_OUT_OF_MEMORY)
+            return assay_fail(message, ASSAY_OUT_OF_MEMORY,
+                              "program '%s': out of memory%s%s", name,
+                              *sentence ? ": " : "", sentence);
+        if (*sentence)
+            return assay_fail(message, answer.status, "program '%s': %s", name, sentence);
+        return assay_fail(message, answer.status, "program '%s': %s", name,
+                          answer.status == ASSAY_FAILED ? "failed, for no stated reason"
+                                                        : "unsupported");
+    }
     char reason[256];
     snprintf(reason, sizeof(reason),
              "answered 'assay: %s'; an answer is 'assay: ' with ok, ok seconds=S, "
              "unsupported SENTENCE, failed SENTENCE or out of memory",
-             assay_excerpt(answer).text);
+             assay_excerpt(text).text);
     return lose(program, ASSAY_FAILED, reason, message);
 }
 

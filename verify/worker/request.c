@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static_assert((int)ASSAY_E4M3 == (int)ASSAY_PLUGIN_E4M3, "one numbering of formats");
@@ -62,12 +63,41 @@ json_t *assay_request_of(const struct assay_run_call *call,
                      "launches", call->launches);
 }
 
-static bool read_numbers(const json_t *array, int64_t value[ASSAY_MAX_RANK])
+static bool read_numbers(const json_t *array, int rank, int64_t value[ASSAY_MAX_RANK])
 {
-    if (!json_is_array(array) || json_array_size(array) > ASSAY_MAX_RANK) return false;
-    for (size_t i = 0; i < json_array_size(array); i++)
-        value[i] = json_integer_value(json_array_get(array, i));
+    if (!json_is_array(array) || json_array_size(array) != (size_t)rank) return false;
+    for (int i = 0; i < rank; i++) {
+        const json_t *const number = json_array_get(array, (size_t)i);
+        value[i] = json_integer_value(number);
+        if (!json_is_integer(number) || value[i] < 0) return false;
+    }
     return true;
+}
+
+/* Whether each row, with its padding, has room in what the dimension before strides. */
+static bool is_ordered(const struct assay_tensor *tensor)
+{
+    for (int i = 1; i < tensor->rank; i++) {
+        int64_t row;
+        if (__builtin_mul_overflow(tensor->shape[i], tensor->stride[i], &row) ||
+            tensor->stride[i - 1] < row)
+            return false;
+    }
+    return true;
+}
+
+/* Whether all of the tensor, @offset bytes from there, is in the mapping. */
+static bool is_mapped(const struct assay_request *request,
+                      const struct assay_plugin_tensor *tensor, json_int_t offset)
+{
+    struct assay_tensor shaped = { .format = (enum assay_format)tensor->format,
+                                   .rank = tensor->rank };
+    memcpy(shaped.shape, tensor->shape, sizeof(shaped.shape));
+    memcpy(shaped.stride, tensor->stride, sizeof(shaped.stride));
+    const int64_t bytes = assay_tensor_bytes(&shaped);
+    return is_ordered(&shaped) && bytes >= 0 && offset >= 0 &&
+           (uint64_t)bytes <= request->bytes &&
+           (uint64_t)offset <= request->bytes - (uint64_t)bytes;
 }
 
 static bool read_tensor(struct assay_request *request, int place, const json_t *line)
@@ -75,24 +105,37 @@ static bool read_tensor(struct assay_request *request, int place, const json_t *
     struct assay_plugin_tensor *const tensor = &request->tensor[place];
     const json_t *const shape = json_object_get(line, "shape");
     const json_int_t offset = json_integer_value(json_object_get(line, "offset"));
+    const json_int_t format = json_integer_value(json_object_get(line, "format"));
+    const size_t rank = json_array_size(shape);
+    if (format <= ASSAY_FORMAT_NONE || format >= ASSAY_FORMAT_COUNT ||
+        rank > ASSAY_MAX_RANK)
+        return false;
     *tensor = (struct assay_plugin_tensor){
         .bytes = sizeof(*tensor),
-        .format = (int32_t)json_integer_value(json_object_get(line, "format")),
+        .format = (int32_t)format,
         .is_output = json_is_true(json_object_get(line, "is_output")),
-        .rank = (int32_t)json_array_size(shape),
+        .rank = (int32_t)rank,
         .name = json_string_value(json_object_get(line, "name")),
     };
-    if (request->memory) tensor->data = (char *)request->memory + offset;
     request->pointer[place] = tensor;
-    return tensor->name && read_numbers(shape, tensor->shape) &&
-           read_numbers(json_object_get(line, "stride"), tensor->stride);
+    if (!tensor->name || !read_numbers(shape, tensor->rank, tensor->shape) ||
+        !read_numbers(json_object_get(line, "stride"), tensor->rank, tensor->stride))
+        return false;
+    if (!request->memory) return true;
+    if (!is_mapped(request, tensor, offset)) return false;
+    tensor->data = (char *)request->memory + offset;
+    return true;
 }
 
 static bool map_memory(struct assay_request *request, const json_t *line, int fd)
 {
-    if (fd < 0) return false;
+    struct stat about;
     const json_int_t inputs = json_integer_value(json_object_get(line, "input_bytes"));
-    request->bytes = (size_t)json_integer_value(json_object_get(line, "bytes"));
+    const json_int_t bytes = json_integer_value(json_object_get(line, "bytes"));
+    if (fd < 0 || fstat(fd, &about) != 0 || bytes <= 0 || bytes > about.st_size ||
+        inputs < 0 || inputs > bytes)
+        return false;
+    request->bytes = (size_t)bytes;
     request->memory = assay_arena_map(fd, request->bytes, (size_t)inputs);
     return request->memory != NULL;
 }
@@ -104,9 +147,9 @@ bool assay_request_open(struct assay_request *request, const json_t *line, int f
     const json_t *const tensors = json_object_get(line, "tensors");
     const size_t count = json_array_size(tensors);
     *request = (struct assay_request){ .is_run = what && strcmp(what, "run") == 0 };
-    const bool is_mapped = !request->is_run || map_memory(request, line, fd);
+    const bool has_memory = !request->is_run || map_memory(request, line, fd);
     if (fd >= 0) close(fd);
-    if (!what || !is_mapped || count > ASSAY_MAX_TENSORS) return false;
+    if (!what || !has_memory || count > ASSAY_MAX_TENSORS) return false;
     const json_int_t launches = json_integer_value(json_object_get(line, "launches"));
     request->launches = launches > 1 && launches <= INT_MAX ? (int)launches : 1;
     request->call = (struct assay_call){
