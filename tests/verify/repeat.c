@@ -6,7 +6,7 @@
 
 static const char padded[] =
     "fp8_gemm_nt m=6 n=8 k=160 a_stride=176 out=f32 seed=5 bits=a.1.2:38";
-enum { RUNS = 10, ALL_RUNS = 2 * RUNS - 1 };
+enum { RUNS = 10, ALL_RUNS = 2 * RUNS - 2 };
 
 static const struct assay_backend_claim deterministic = { .is_deterministic = true };
 
@@ -47,7 +47,7 @@ static void look(const struct assay_run_call *call, int run)
     memcpy(seen[run].a, a->data, sizeof(seen[run].a));
 }
 
-START_TEST(runs_alternate_between_two_inputs)
+START_TEST(runs_alternate_between_two_inputs_but_for_the_last_two)
 {
     do_nothing();
     rerun_backend.before = look;
@@ -60,8 +60,9 @@ START_TEST(runs_alternate_between_two_inputs)
     ck_assert_uint_eq(result.checks, bit_of_check("repeat"));
     ck_assert_uint_ne(seen[1].inputs, seen[2].inputs);
     for (int run = 3; run <= ALL_RUNS; run++) {
-        ck_assert_uint_eq(seen[run].inputs, seen[run - 2].inputs);
-        ck_assert_mem_eq(seen[run].a, seen[run - 2].a, sizeof(seen[run].a));
+        const int like = run < ALL_RUNS ? run - 2 : run - 1;
+        ck_assert_uint_eq(seen[run].inputs, seen[like].inputs);
+        ck_assert_mem_eq(seen[run].a, seen[like].a, sizeof(seen[run].a));
     }
     /* The explicit element is there; the second inputs are others altogether. */
     ck_assert_int_eq(seen[3].a[176 + 2], 0x38);
@@ -86,7 +87,7 @@ START_TEST(poison_and_launches_alternate_in_all_combinations)
     for (int run = 1; run <= ALL_RUNS; run++) {
         ck_assert(seen[run].poison == ASSAY_BUFFER_POISON || seen[run].poison == 0x5A);
         const int is_other = seen[run].poison == 0x5A;
-        if (run % 2)
+        if (run % 2 || run == ALL_RUNS)
             combinations[is_other][seen[run].launches > 1]++;
         else
             second_poisons[is_other]++;
@@ -110,7 +111,7 @@ START_TEST(there_are_as_many_runs_as_were_asked_for)
         struct assay_trial_plan plan = plan_of_check("repeat");
         plan.repeats = repeats[i];
         struct assay_result result = run_line(&plan, padded);
-        ck_assert_int_eq(rerun_backend.runs, 2 * repeats[i] - 1);
+        ck_assert_int_eq(rerun_backend.runs, 2 * repeats[i] - (repeats[i] > 2 ? 2 : 1));
         assay_result_close(&result);
     }
 }
@@ -229,7 +230,7 @@ START_TEST(guards_are_watched_in_every_run)
     struct assay_result result = run_check(&deterministic);
     ck_assert_int_eq(result.status, ASSAY_CRASHED);
     ck_assert_str_eq(result.message.text,
-                     "run 2 of 9 on second inputs: backend somebodys "
+                     "run 2 of 8 on second inputs: backend somebodys "
                      "wrote outside its tensors");
     assay_result_close(&result);
 }
@@ -238,7 +239,7 @@ END_TEST
 int main(void)
 {
     const TTest *const tests[] = {
-        runs_alternate_between_two_inputs,
+        runs_alternate_between_two_inputs_but_for_the_last_two,
         poison_and_launches_alternate_in_all_combinations,
         there_are_as_many_runs_as_were_asked_for,
         second_inputs_are_of_the_same_kind,

@@ -6,7 +6,7 @@
 
 static const char padded[] =
     "fp8_gemm_nt m=6 n=8 k=160 a_stride=176 out=f32 seed=5 bits=a.1.2:38";
-enum { RUNS = 10, ALL_RUNS = 2 * RUNS - 1 };
+enum { RUNS = 10, ALL_RUNS = 2 * RUNS - 2 };
 
 static const struct assay_backend_claim deterministic = { .is_deterministic = true };
 static const struct assay_backend_claim numerics = { .has_numerics = true };
@@ -70,10 +70,11 @@ START_TEST(three_bits_of_any_run_break_a_promise)
             ck_assert_str_eq(finding->worst.place.text, "tile 0,0");
             /* A wrong first run shows in the next one on these inputs. */
             const int shown = wrong_run < 3 ? wrong_run + 2 : wrong_run;
+            const bool is_same = shown % 2 || shown == ALL_RUNS;
             snprintf(sentence, sizeof(sentence),
                      "run %d of %d on %s inputs gave other bits in 3 elements",
-                     (shown + 1) / 2, shown % 2 ? RUNS : RUNS - 1,
-                     shown % 2 ? "the same" : "second");
+                     shown == ALL_RUNS ? RUNS : (shown + 1) / 2,
+                     is_same ? RUNS : RUNS - 2, is_same ? "the same" : "second");
             ck_assert_str_eq(finding->sentence, sentence);
             ck_assert_int_eq(rerun_backend.runs, shown); /* one is enough */
             assay_result_close(&result);
@@ -202,6 +203,23 @@ START_TEST(dirt_poison_and_further_launches_are_noticed)
         ck_assert_int_eq(rerun_backend.runs, 3);
         assay_result_close(&result);
     }
+}
+END_TEST
+
+static void flip_every_second_time(const struct assay_run_call *call, int run)
+{
+    wrong_run = run % 2 ? 0 : run;
+    flip_three_in_one_run(call, run);
+}
+
+START_TEST(what_goes_wrong_every_second_time_is_noticed)
+{
+    do_nothing();
+    rerun_backend.after = flip_every_second_time;
+    struct assay_result result = run_check(&deterministic);
+    check_failure(&result, ASSAY_OUTSIDE);
+    ck_assert_int_eq(rerun_backend.runs, ALL_RUNS);
+    assay_result_close(&result);
 }
 END_TEST
 
@@ -378,6 +396,7 @@ int main(void)
         whoever_requires_equal_bits_requires_the_same_ones_again,
         without_a_promise_the_bound_holds_for_every_run,
         dirt_poison_and_further_launches_are_noticed,
+        what_goes_wrong_every_second_time_is_noticed,
         elements_that_must_stay_untouched_count_as_equal,
         an_element_touched_in_one_run_is_beyond_the_bound,
         an_element_that_one_run_leaves_out_differs,

@@ -98,7 +98,7 @@ static enum assay_status open_repeat(struct repeat *repeat)
     const struct assay_trial_plan *const plan = trial->plan;
     struct assay_message ignored;
     repeat->same.runs = plan->repeats ? plan->repeats : ASSAY_DEFAULT_REPEATS;
-    repeat->second.runs = repeat->same.runs - 1;
+    repeat->second.runs = repeat->same.runs - (repeat->same.runs > 2 ? 2 : 1);
     repeat->is_promised = trial->claim->is_deterministic || trial->claim->has_numerics ||
                           plan->require == ASSAY_EQUAL;
     repeat->same.name = "the same";
@@ -179,7 +179,8 @@ static enum assay_status run_all(struct repeat *repeat)
     enum assay_status status = ASSAY_RAN;
     for (int run = 2; run <= repeat->same.runs; run++) {
         const uint8_t poison = run % 4 < 2 ? ASSAY_BUFFER_POISON : ASSAY_RERUN_POISON;
-        if (repeat->has_second) status = run_second(repeat, run - 1);
+        if (repeat->has_second && run - 1 <= repeat->second.runs)
+            status = run_second(repeat, run - 1);
         if (status != ASSAY_RAN || repeat->has_failed) return status;
         status = run_once(repeat, &repeat->same, run, poison, run % 2 ? 1 : LAUNCHES);
         if (status != ASSAY_RAN || repeat->has_failed) return status;
