@@ -37,7 +37,8 @@ LAYERS = {
     'verify/report/': PLAIN + ('verify/backend/', 'verify/check/', 'verify/report/'),
     'verify/run/': PLAIN + ('verify/backend/', 'verify/check/', 'verify/report/',
                             'verify/run/', 'verify/worker/process.h'),
-    'verify/command/': ('ref/', 'verify/'),
+    # The command line is on top of fuzz/ as well: selftest, and the list of faults.
+    'verify/command/': ('ref/', 'verify/', 'fuzz/'),
     'verify/': ('verify/',),
     'fuzz/': ('ref/', 'verify/', 'fuzz/'),
     'gpu/': ('gpu/', 'verify/backend/assay_plugin.h'),

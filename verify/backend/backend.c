@@ -4,12 +4,18 @@
 
 #include <string.h>
 
-extern const struct assay_backend assay_backend_exec, assay_backend_model,
-    assay_backend_oracle, assay_backend_plugin, assay_backend_recorded;
+extern const struct assay_backend assay_backend_exec, assay_backend_fault,
+    assay_backend_model, assay_backend_oracle, assay_backend_plugin,
+    assay_backend_recorded;
 
 const struct assay_backend *const assay_backends[] = {
-    &assay_backend_model, &assay_backend_oracle,   &assay_backend_plugin,
-    &assay_backend_exec,  &assay_backend_recorded, NULL,
+    &assay_backend_model,
+    &assay_backend_oracle,
+    &assay_backend_plugin,
+    &assay_backend_exec,
+    &assay_backend_recorded,
+    &assay_backend_fault,
+    NULL,
 };
 
 const struct assay_backend_limits assay_backend_default_limits = { .seconds = 60,

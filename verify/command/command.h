@@ -26,6 +26,7 @@ int assay_command_record(int argc, char **argv);
 int assay_command_bench(int argc, char **argv);
 int assay_command_identify(int argc, char **argv);
 int assay_command_list(int argc, char **argv);
+int assay_command_selftest(int argc, char **argv);
 int assay_command_worker(int argc, char **argv);
 int assay_command_job(int argc, char **argv);
 

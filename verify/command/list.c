@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* `assay list`: what there is, from the registries, and random suites. */
+#include "fuzz/fault/fault.h"
 #include "verify/case/setting.h"
 #include "verify/check/trial.h"
 #include "verify/command/command.h"
@@ -122,6 +123,17 @@ static void list_criteria(void)
     }
 }
 
+static void list_faults(void)
+{
+    for (const struct assay_fault_area *area = assay_fault_areas; area->name; area++) {
+        printf("%s: %s\n", area->name, area->summary);
+        for (const struct assay_fault *fault = area->faults; fault->name; fault++)
+            printf("  %-26s %s\n    %s, %s of %s%s%s\n", fault->name, fault->meaning,
+                   fault->class_id, assay_fault_kind_names[fault->kind], fault->operation,
+                   fault->report ? ", as in " : "", fault->report ? fault->report : "");
+    }
+}
+
 static void list_reports(void)
 {
     for (int i = 0; assay_reports[i]; i++)
@@ -180,15 +192,11 @@ static const struct {
     const char *name;
     void (*print)(void);
 } lists[] = {
-    { "operations", list_operations },
-    { "backends", list_backends },
-    { "numerics", list_numerics },
-    { "data", list_data },
-    { "checks", list_checks },
-    { "criteria", list_criteria },
-    { "reports", list_reports },
-    { "suites", list_suites },
-    { NULL, NULL },
+    { "operations", list_operations }, { "backends", list_backends },
+    { "numerics", list_numerics },     { "data", list_data },
+    { "checks", list_checks },         { "criteria", list_criteria },
+    { "faults", list_faults },         { "reports", list_reports },
+    { "suites", list_suites },         { NULL, NULL },
 };
 
 static const struct argp_option options[] = {
@@ -248,8 +256,8 @@ int assay_command_list(int argc, char **argv)
     static const struct argp argp = {
         .options = options,
         .parser = parse_option,
-        .args_doc =
-            "operations|backends|numerics|data|checks|criteria|reports|suites|cases",
+        .args_doc = "operations|backends|numerics|data|checks|criteria|faults|reports|"
+                    "suites|cases",
         .doc = "Shows what there is. `cases` writes a random suite to stdout.",
     };
     struct list list = { .count = 10, .multiply_adds = 1 << 21, .status = ASSAY_RAN };

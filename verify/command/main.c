@@ -19,6 +19,8 @@ static const struct assay_command commands[] = {
       assay_command_identify },
     { "record", "write a case's inputs and outputs to a file", assay_command_record },
     { "bench", "measure how fast cases and units are computed", assay_command_bench },
+    { "selftest", "plant faults and show which checks find them",
+      assay_command_selftest },
     { "list", "show operations, numerics, data kinds, ... or random cases",
       assay_command_list },
     { "worker", NULL, assay_command_worker }, /* hidden */
