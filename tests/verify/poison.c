@@ -277,10 +277,10 @@ START_TEST(what_check_repeat_saw_decides_whether_bits_are_compared)
     } rows[] = {
         { &nothing, see_large_padding, "what unused memory holds changes 5 elements" },
         { &nothing, flip_in_fourth_run,
-          "run 2 of 9 on second inputs gave other bits in 1 element, all within the "
+          "run 2 of 8 on second inputs gave other bits in 1 element, all within the "
           "bound" },
         { &deterministic, flip_in_fourth_run,
-          "run 2 of 9 on second inputs gave other bits in 1 element" },
+          "run 2 of 8 on second inputs gave other bits in 1 element" },
     };
     const struct assay_check *const both[] = { check_called("repeat"),
                                                check_called("poison"), NULL };

@@ -338,7 +338,7 @@ START_TEST(plans_returned_by_reruns_are_checked_as_well)
     struct assay_result result = run_plan(&plan, &the_case, NULL);
     ck_assert_int_eq(result.status, ASSAY_FAILED);
     ck_assert_str_eq(result.message.text,
-                     "run 1 of 9 on second inputs: the candidate returned a plan that no "
+                     "run 1 of 8 on second inputs: the candidate returned a plan that no "
                      "kernel may be given: row 0 of a is 1; use other numbers");
     assay_result_close(&result);
 }
