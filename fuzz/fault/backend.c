@@ -52,10 +52,7 @@ static enum assay_status claim(void *state, const struct assay_run_call *call,
 
 /* A run's own things. */
 struct copies {
-    union {
-        max_align_t alignment;
-        char bytes[ASSAY_MAX_PROBLEM_BYTES];
-    } problem;
+    union assay_problem_storage problem;
     union assay_numerics_storage numerics;
     struct assay_tensors tensors;
     struct assay_buffers buffers;

@@ -17,10 +17,7 @@ enum { OTHER_KINDS = 3 };
 
 static bool binds(const struct assay_case *the_case)
 {
-    union {
-        max_align_t alignment;
-        char bytes[ASSAY_MAX_PROBLEM_BYTES];
-    } problem;
+    union assay_problem_storage problem;
     struct assay_message ignored;
     return the_case->operation->bind(the_case, &problem, &ignored) == ASSAY_RAN;
 }

@@ -3,18 +3,11 @@
 #include "fuzz/selftest/selftest.h"
 
 #include "verify/case/text.h"
+#include "verify/data/clock.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-
-static double now_seconds(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
 
 /* A faulty verifier may have put another backend in the place of "fault". */
 static enum assay_status open_candidate(struct assay_selftest *selftest,
@@ -157,7 +150,7 @@ enum assay_status assay_selftest_run(struct assay_selftest *selftest,
                                      const struct assay_fault *fault,
                                      struct assay_fault_outcome *outcome)
 {
-    const double start = now_seconds();
+    const double start = assay_clock_seconds();
     struct assay_case *const the_case = malloc(sizeof(*the_case));
     enum assay_status status = ASSAY_RAN;
     *outcome = (struct assay_fault_outcome){ .fault = fault };
@@ -172,6 +165,6 @@ enum assay_status assay_selftest_run(struct assay_selftest *selftest,
              i++)
             status = run_case(selftest, the_case, outcome);
     free(the_case);
-    outcome->seconds = now_seconds() - start;
+    outcome->seconds = assay_clock_seconds() - start;
     return status;
 }

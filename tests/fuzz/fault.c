@@ -77,10 +77,7 @@ START_TEST(rows_name_an_operation_and_cases_of_it_that_are_legal)
         ck_assert_msg(operation && fault->cases[0] && *fault->meaning, "%s", fault->name);
         for (int at = 0; at < ASSAY_MAX_FAULT_CASES && fault->cases[at]; at++) {
             struct assay_message message = { "it is another operation" };
-            union {
-                max_align_t alignment;
-                char bytes[ASSAY_MAX_PROBLEM_BYTES];
-            } problem;
+            union assay_problem_storage problem;
             struct assay_case the_case;
             if (assay_case_parse(fault->cases[at], &the_case, &message) == ASSAY_RAN &&
                 the_case.operation == operation &&
@@ -126,10 +123,7 @@ END_TEST
 /* --- runs ------------------------------------------------------------------------- */
 
 struct run { /* of a case's inputs on a backend */
-    union {
-        max_align_t alignment;
-        char bytes[ASSAY_MAX_PROBLEM_BYTES];
-    } problem;
+    union assay_problem_storage problem;
     struct assay_tensors tensors;
     struct assay_buffers buffers;
     const struct assay_backend *backend;

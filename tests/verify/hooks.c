@@ -154,10 +154,7 @@ END_TEST
 
 START_TEST(inputs_for_bench_and_record_are_checked_the_same_way)
 {
-    union {
-        max_align_t alignment;
-        char bytes[ASSAY_MAX_PROBLEM_BYTES];
-    } problem;
+    union assay_problem_storage problem;
     struct assay_operation strict = *gemm();
     strict.check_inputs = refuse_nan;
     static const char *const more[] = { "", " bits=a.0.0:ff", " bits=a.0.0:ff unsafe=1" };

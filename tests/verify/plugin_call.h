@@ -10,10 +10,7 @@
 #include <stdio.h>
 
 struct plugin_call {
-    union {
-        max_align_t alignment;
-        char bytes[ASSAY_MAX_PROBLEM_BYTES];
-    } problem;
+    union assay_problem_storage problem;
     struct assay_case the_case;
     struct assay_tensors tensors;
     struct assay_buffers buffers;

@@ -7,6 +7,7 @@
 
 #include "tests/verify/plugin_call.h"
 #include "tests/verify/scratch.h"
+#include "verify/data/clock.h"
 #include "verify/data/safetensors.h"
 #include "verify/worker/process.h"
 #include "verify/worker/program.h"
@@ -200,12 +201,12 @@ static inline void open_mode(struct scene *scene, const char *mode, int from,
 
 static inline void run_case(struct scene *scene)
 {
-    scene->seconds = assay_process_now();
+    scene->seconds = assay_clock_seconds();
     assay_buffers_poison(&scene->call.tensors);
     scene->message = (struct assay_message){ "" };
     scene->status = assay_program_run(scene->program, &scene->call.call, &scene->message);
     assay_program_notes(scene->program, &scene->notes);
-    scene->seconds = assay_process_now() - scene->seconds;
+    scene->seconds = assay_clock_seconds() - scene->seconds;
     ck_assert_int_eq(scratch_count(&scene->scratch), 0);
 }
 

@@ -91,10 +91,7 @@ struct next_to_ties {
 static struct next_to_ties judged_next_to_ties(int ulps)
 {
     static double value[OUTPUTS + 1][128 * 128], bound[OUTPUTS + 1][128 * 128];
-    static union {
-        max_align_t alignment;
-        char bytes[ASSAY_MAX_PROBLEM_BYTES];
-    } problem;
+    static union assay_problem_storage problem;
     const struct assay_case the_case = parsed("quantise m=128 k=128 x_format=f32");
     const struct assay_operation *const operation = the_case.operation;
     const void *const numerics = operation->numerics[0].numerics;
@@ -291,10 +288,7 @@ END_TEST
 
 static struct assay_tensors filled(const char *text, struct assay_buffers *buffers)
 {
-    static union {
-        max_align_t alignment;
-        char bytes[ASSAY_MAX_PROBLEM_BYTES];
-    } problem;
+    static union assay_problem_storage problem;
     const struct assay_case the_case = parsed(text);
     struct assay_message message;
     struct assay_tensors tensors;

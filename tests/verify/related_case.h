@@ -18,10 +18,7 @@
 
 struct related_run { /* one of the two, with all it owns */
     struct assay_case the_case;
-    union {
-        max_align_t alignment;
-        char bytes[ASSAY_MAX_PROBLEM_BYTES];
-    } problem, numerics;
+    union assay_problem_storage problem, numerics;
     struct assay_tensors tensors;
     struct assay_buffers buffers;
     struct assay_property_run view;

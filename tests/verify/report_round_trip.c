@@ -234,10 +234,7 @@ static enum assay_status try_in_turn(void *context, const struct assay_case *the
                                      struct assay_message *message)
 {
     int *const count = context;
-    union {
-        max_align_t alignment;
-        char bytes[ASSAY_MAX_PROBLEM_BYTES];
-    } problem;
+    union assay_problem_storage problem;
     ck_assert_int_eq(the_case->operation->bind(the_case, &problem, message), ASSAY_RAN);
     const bool is_large = the_case->operation->cost(&problem).multiply_adds > 5e6;
     if (is_large || *count >= 2 * TRIAL_WAYS) return ASSAY_RAN;

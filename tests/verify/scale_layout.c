@@ -206,10 +206,7 @@ END_TEST
 
 static struct assay_tensors filled(const char *text, struct assay_buffers *buffers)
 {
-    static union {
-        max_align_t alignment;
-        char bytes[ASSAY_MAX_PROBLEM_BYTES];
-    } problem;
+    static union assay_problem_storage problem;
     const struct assay_case the_case = parsed(text);
     struct assay_message message;
     struct assay_tensors tensors;

@@ -4,6 +4,7 @@
 #include "verify/worker/worker.h"
 
 #include "tests/verify/worker_outcome.h"
+#include "verify/data/clock.h"
 #include "verify/worker/serve.h"
 
 #include <dirent.h>
@@ -311,7 +312,7 @@ static struct assay_process started(void)
     const char *const arguments[] = { path.text, "", "0", NULL };
     ck_assert_msg(assay_process_start(&process, arguments, &message) == ASSAY_RAN, "%s",
                   message.text);
-    ck_assert_int_eq(assay_process_wait(&process, assay_process_now() + 10, INT64_MAX),
+    ck_assert_int_eq(assay_process_wait(&process, assay_clock_seconds() + 10, INT64_MAX),
                      ASSAY_PROCESS_SPOKE);
     return process;
 }
@@ -339,7 +340,7 @@ START_TEST(a_stranger_s_kill_is_not_ours)
     struct assay_process process = started();
     process.is_channel_closed = true;
     kill(process.pid, SIGKILL);
-    ck_assert_int_eq(assay_process_wait(&process, assay_process_now() + 10, INT64_MAX),
+    ck_assert_int_eq(assay_process_wait(&process, assay_clock_seconds() + 10, INT64_MAX),
                      ASSAY_PROCESS_EXITED);
     ck_assert(assay_process_end(&process, &ending));
     ck_assert_str_eq(text, "was killed by signal 9 (SIGKILL)");

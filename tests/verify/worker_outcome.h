@@ -4,6 +4,7 @@
 #define ASSAY_TESTS_VERIFY_WORKER_OUTCOME_H
 
 #include "tests/verify/plugin_call.h"
+#include "verify/data/clock.h"
 #include "verify/worker/process.h"
 
 #include <dirent.h>
@@ -37,14 +38,14 @@ static inline struct assay_worker *worker_for(const char *name, const char *opti
 static inline struct outcome outcome_of(struct assay_worker *worker,
                                         struct plugin_call *call)
 {
-    struct outcome outcome = { .seconds = assay_process_now() };
+    struct outcome outcome = { .seconds = assay_clock_seconds() };
     struct assay_backend_claim claim;
     assay_buffers_poison(&call->tensors);
     outcome.status = assay_worker_claim(worker, &call->call, &claim, &outcome.message);
     if (outcome.status == ASSAY_RAN)
         outcome.status = assay_worker_run(worker, &call->call, &outcome.message);
     assay_worker_notes(worker, &outcome.notes);
-    outcome.seconds = assay_process_now() - outcome.seconds;
+    outcome.seconds = assay_clock_seconds() - outcome.seconds;
     return outcome;
 }
 
@@ -105,8 +106,8 @@ static inline int child_of(int pid)
 
 static inline bool dies_within(int pid, double seconds)
 {
-    const double end = assay_process_now() + seconds;
-    while (is_alive(pid) && assay_process_now() < end)
+    const double end = assay_clock_seconds() + seconds;
+    while (is_alive(pid) && assay_clock_seconds() < end)
         usleep(1000);
     return !is_alive(pid);
 }

@@ -3,16 +3,9 @@
 
 #include "verify/check/inputs.h"
 #include "verify/check/trial_steps.h"
+#include "verify/data/clock.h"
 
 #include <string.h>
-#include <time.h>
-
-static double now_seconds(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
 
 enum assay_status assay_run_guarded(const struct assay_backend *backend, void *state,
                                     const struct assay_run_call *call,
@@ -66,10 +59,10 @@ enum assay_status assay_trial_run_candidate(struct assay_trial_memory *memory,
                                                       &memory->claim, &result->message);
     if (status == ASSAY_RAN) {
         assay_buffers_poison(&memory->candidate);
-        const double start = now_seconds();
+        const double start = assay_clock_seconds();
         status = assay_run_guarded(plan->candidate, plan->candidate_state, &call,
                                    &memory->candidate_buffers, &result->message);
-        result->seconds = now_seconds() - start;
+        result->seconds = assay_clock_seconds() - start;
         result->candidate_runs++;
     }
     assay_candidate_notes(plan, &notes);

@@ -10,10 +10,7 @@ enum { ASSAY_RERUN_POISON = 0x5A }; /* the other byte that outputs may begin wit
 
 struct assay_rerun {
     struct assay_case the_case;
-    union {
-        max_align_t alignment;
-        char bytes[ASSAY_MAX_PROBLEM_BYTES];
-    } problem;
+    union assay_problem_storage problem;
     struct assay_tensors tensors;
     struct assay_buffers buffers;
     bool has_map;                    /* made by the first run */

@@ -29,11 +29,6 @@ struct assay_trial_plan { /* the same for all cases of a run */
                                    with a backend as reference */
 };
 
-union assay_numerics_storage {
-    max_align_t alignment;
-    char bytes[ASSAY_MAX_NUMERICS_BYTES];
-};
-
 /* What the checks look at. */
 struct assay_trial {
     const struct assay_trial_plan *plan;

@@ -8,10 +8,7 @@
 
 /* Released in one place, when the case is through. */
 struct assay_trial_memory {
-    union {
-        max_align_t alignment;
-        char bytes[ASSAY_MAX_PROBLEM_BYTES];
-    } problem;
+    union assay_problem_storage problem;
     union assay_numerics_storage numerics;
     struct assay_tensors candidate, reference;
     struct assay_buffers candidate_buffers, reference_buffers;

@@ -179,10 +179,7 @@ static enum assay_status measure_case(void *context, const struct assay_case *th
     (void)recording, (void)index;
     struct bench *const bench = context;
     const struct assay_operation *const operation = the_case->operation;
-    union {
-        max_align_t alignment;
-        char bytes[ASSAY_MAX_PROBLEM_BYTES];
-    } problem;
+    union assay_problem_storage problem;
     struct assay_tensors tensors;
     struct assay_buffers buffers = { 0 };
     struct assay_bench_time time;

@@ -5,6 +5,7 @@
 #include "verify/command/identify_output.h"
 #include "verify/command/limits.h"
 #include "verify/command/selection.h"
+#include "verify/data/clock.h"
 #include "verify/identify/candidate.h"
 #include "verify/identify/knob_identify.h"
 
@@ -14,7 +15,6 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { KEY_RECORDED = 256, KEY_CANDIDATE, KEY_PAIRS, KEY_JSON, KEY_SECONDS };
 
@@ -85,19 +85,9 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
     return 0;
 }
 
-static double now_seconds(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
-
 /* A case while it is looked at. */
 struct subject {
-    union {
-        max_align_t alignment;
-        char bytes[ASSAY_MAX_PROBLEM_BYTES];
-    } problem;
+    union assay_problem_storage problem;
     struct assay_tensors tensors;
     struct assay_buffers buffers;
     struct assay_observation observation;
@@ -186,7 +176,7 @@ static enum assay_status identify_case(void *context, const struct assay_case *t
     struct subject *const subject = calloc(1, sizeof(*subject));
     struct assay_message problem = { "" };
     char line[ASSAY_MAX_CASE_LINE];
-    const double start = now_seconds();
+    const double start = assay_clock_seconds();
     if (!subject) return assay_fail(message, ASSAY_OUT_OF_MEMORY, "no memory for a case");
     assay_case_format(the_case, line, sizeof(line));
     enum assay_status status =
@@ -199,7 +189,7 @@ static enum assay_status identify_case(void *context, const struct assay_case *t
         .status = status,
         .message = problem.text,
         .answer = status == ASSAY_RAN ? &subject->identity.answer : NULL,
-        .seconds = now_seconds() - start,
+        .seconds = assay_clock_seconds() - start,
     };
     status = assay_identify_output_add(&identify->output, &found, message);
     assay_knob_identity_close(&subject->identity);

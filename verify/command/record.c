@@ -100,10 +100,7 @@ static enum assay_status record_case(void *context, const struct assay_case *the
 {
     (void)recording, (void)index;
     struct record *const record = context;
-    union {
-        max_align_t alignment;
-        char bytes[ASSAY_MAX_PROBLEM_BYTES];
-    } problem;
+    union assay_problem_storage problem;
     struct assay_tensors tensors;
     struct assay_buffers buffers = { 0 };
     char line[ASSAY_MAX_CASE_LINE];

@@ -44,14 +44,8 @@ static enum assay_status check_binds(const struct assay_case *the_case,
                                      struct assay_message *message)
 {
     const struct assay_operation *const operation = the_case->operation;
-    union {
-        max_align_t alignment;
-        char problem[ASSAY_MAX_PROBLEM_BYTES];
-    } bound;
-    union {
-        max_align_t alignment;
-        char numerics[ASSAY_MAX_NUMERICS_BYTES];
-    } parsed;
+    union assay_problem_storage bound;
+    union assay_numerics_storage parsed;
     struct assay_tensors tensors;
     size_t bytes;
     enum assay_status status = operation->bind(the_case, &bound, message);

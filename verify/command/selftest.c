@@ -3,10 +3,10 @@
 #include "verify/case/number.h"
 #include "verify/command/command.h"
 #include "verify/command/selftest_output.h"
+#include "verify/data/clock.h"
 
 #include <argp.h>
 #include <stdlib.h>
-#include <time.h>
 
 enum { KEY_FAULT = 256, KEY_JSON, KEY_SECONDS, KEY_CASES };
 enum { MAX_FAULTS = 1000, MAX_CASES = 1000, MAX_SECONDS = 1000000 };
@@ -29,13 +29,6 @@ static const struct argp_option options[] = {
     { "json", KEY_JSON, "FILE", 0, "one JSON object a fault; - replaces the text", 0 },
     { 0 },
 };
-
-static double now_seconds(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
 
 static enum assay_status parse_count(struct selftest *selftest, const char *option,
                                      const char *text, uint64_t most, uint64_t *count)
@@ -101,14 +94,15 @@ static enum assay_status run_fault(struct selftest *selftest,
 
 static enum assay_status run_faults(struct selftest *selftest)
 {
-    const double start = now_seconds();
+    const double start = assay_clock_seconds();
     struct assay_fault_outcome *const outcome = malloc(sizeof(*outcome));
     enum assay_status status = ASSAY_RAN;
     if (!outcome)
         return assay_fail(&selftest->message, ASSAY_OUT_OF_MEMORY,
                           "no memory for a selftest");
     for (int i = 0; status == ASSAY_RAN && i < selftest->count; i++)
-        if (selftest->seconds && now_seconds() - start > (double)selftest->seconds)
+        if (selftest->seconds &&
+            assay_clock_seconds() - start > (double)selftest->seconds)
             selftest->output.skipped++;
         else
             status = run_fault(selftest, selftest->fault[i], outcome);

@@ -1,16 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "verify/command/timing.h"
 
+#include "verify/data/clock.h"
+
 #include <assert.h>
 #include <stdlib.h>
-#include <time.h>
-
-static double now_seconds(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
 
 static int by_size(const void *left, const void *right)
 {
@@ -33,10 +27,10 @@ enum assay_status assay_median_seconds(const struct assay_timing *timing,
 
     assert(count >= 1 && count <= ASSAY_MAX_REPEATS);
     for (int i = -timing->warm_ups; i < count; i++) {
-        const double start = now_seconds();
+        const double start = assay_clock_seconds();
         const enum assay_status status = work(context);
         if (status != ASSAY_RAN) return status;
-        if (i >= 0) sample[i] = now_seconds() - start;
+        if (i >= 0) sample[i] = assay_clock_seconds() - start;
     }
     const double median = assay_median(sample, count);
     /* The clock's resolution: a rate stays finite. */

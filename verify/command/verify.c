@@ -156,12 +156,8 @@ static enum assay_status check_numerics(const struct verify *verify,
 {
     const struct assay_trial_plan *const plan = &verify->judging.plan;
     const struct assay_operation *const operation = the_case->operation;
-    union {
-        max_align_t alignment;
-        char bytes[ASSAY_MAX_PROBLEM_BYTES > ASSAY_MAX_NUMERICS_BYTES
-                       ? ASSAY_MAX_PROBLEM_BYTES
-                       : ASSAY_MAX_NUMERICS_BYTES];
-    } problem, numerics;
+    union assay_problem_storage problem;
+    union assay_numerics_storage numerics;
     struct assay_backend_claim claim;
     const struct assay_run_call call = { .the_case = the_case, .problem = &problem };
     enum assay_status status = operation->bind(the_case, &problem, message);
@@ -182,10 +178,7 @@ static enum assay_status check_outputs(const struct assay_case *the_case,
                                        struct assay_recording *recording, int index,
                                        struct assay_message *message)
 {
-    union {
-        max_align_t alignment;
-        char bytes[ASSAY_MAX_PROBLEM_BYTES];
-    } problem;
+    union assay_problem_storage problem;
     struct assay_tensors tensors;
     const enum assay_status status =
         the_case->operation->bind(the_case, &problem, message);

@@ -131,10 +131,7 @@ static int64_t fitting_sms(const struct reply *reply, const char *name,
     while (row->name && strcmp(row->name, "sms") != 0)
         row++;
     struct assay_case other = *reply->the_case;
-    union {
-        max_align_t alignment;
-        char bytes[ASSAY_MAX_PROBLEM_BYTES];
-    } problem;
+    union assay_problem_storage problem;
     for (int64_t sms = 1; row->name && sms <= MAX_SMS && sms <= row->maximum; sms++) {
         struct assay_message ignored;
         struct assay_tensors tensors;

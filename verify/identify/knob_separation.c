@@ -2,13 +2,13 @@
 #include "verify/identify/knob_separation.h"
 
 #include "verify/check/inputs.h"
+#include "verify/data/clock.h"
 #include "verify/identify/candidate.h"
 #include "verify/identify/observation.h"
 #include "verify/operation/parts.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum {
     CONFIRMING_DRAWS = 8, /* run whether the settings differ or not */
@@ -35,21 +35,11 @@ struct further {
     struct member *member;
     int count;
     struct assay_case the_case;
-    union {
-        max_align_t alignment;
-        char bytes[ASSAY_MAX_PROBLEM_BYTES];
-    } problem;
+    union assay_problem_storage problem;
     struct assay_tensors tensors;
     struct assay_buffers buffers;
     struct assay_observation observation;
 };
-
-static double now_seconds(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
 
 static bool is_useful(const struct further *further, const struct assay_case *the_case,
                       void *problem)
@@ -262,7 +252,7 @@ static enum assay_status run_cases(struct further *further,
                                    struct assay_separation *separation,
                                    struct assay_message *message)
 {
-    const double deadline = now_seconds() + further->plan->seconds;
+    const double deadline = assay_clock_seconds() + further->plan->seconds;
     int fruitless = 0, confirmed = 0;
     for (int i = 0; i < ASSAY_DATA_RECORDED + DRAWS; i++) {
         const int before = members_left(further), cases = separation->cases;
@@ -271,7 +261,7 @@ static enum assay_status run_cases(struct further *further,
             break;
         if (!make_case(further, i)) continue;
         confirmed += i >= ASSAY_DATA_RECORDED && !is_draw;
-        separation->was_cut_short = now_seconds() > deadline;
+        separation->was_cut_short = assay_clock_seconds() > deadline;
         if (separation->was_cut_short) break;
         const enum assay_status status = run_case(further, !is_draw, separation, message);
         assay_observation_close(&further->observation);

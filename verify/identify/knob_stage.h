@@ -15,10 +15,7 @@ struct assay_knob_stage {
 };
 
 struct assay_knob_stages {
-    union {
-        max_align_t alignment;
-        char bytes[ASSAY_MAX_PROBLEM_BYTES];
-    } problem; /* of the narrow stage */
+    union assay_problem_storage problem; /* of the narrow stage */
     struct assay_tensors windows;
     struct assay_knob_stage narrow, whole;
     double deadline; /* on the clock of assay_knob_seconds */

@@ -9,7 +9,19 @@
 #include "verify/data/stream.h"
 #include "verify/operation/property.h"
 
+#include <stddef.h>
+
 enum { ASSAY_MAX_PROBLEM_BYTES = 4096, ASSAY_MAX_NUMERICS_BYTES = 256 };
+
+/* Room for the problem or the numerics of any operation. */
+union assay_problem_storage {
+    max_align_t alignment;
+    char bytes[ASSAY_MAX_PROBLEM_BYTES];
+};
+union assay_numerics_storage {
+    max_align_t alignment;
+    char bytes[ASSAY_MAX_NUMERICS_BYTES];
+};
 
 struct assay_named_numerics { /* tables are closed by a NULL name */
     const char *name, *meaning;

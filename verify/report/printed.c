@@ -1,23 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* What a candidate printed, beside its finding. */
-#include "verify/report/report.h"
+#include "verify/report/text_print.h"
 
 #include <inttypes.h>
 #include <string.h>
-
-static void print_line(FILE *file, const char *text, const char *end)
-{
-    fputs("    | ", file);
-    while (text < end) {
-        const size_t length = assay_report_character(text);
-        if (length)
-            fwrite(text, 1, length, file);
-        else
-            fputc('?', file);
-        text += length ? length : 1;
-    }
-    fputc('\n', file);
-}
 
 void assay_report_printed(FILE *file, const struct assay_result *result)
 {
@@ -31,7 +17,9 @@ void assay_report_printed(FILE *file, const struct assay_result *result)
         fputs("  printed:\n", file);
     while (*text) {
         const char *const end = strchrnul(text, '\n');
-        print_line(file, text, end);
+        fputs("    | ", file);
+        assay_text_print_to(file, text, end);
+        fputc('\n', file);
         text = *end ? end + 1 : end;
     }
 }

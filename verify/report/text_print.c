@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <string.h>
 
 const char *assay_text_plural(int64_t count)
 {
@@ -11,7 +12,12 @@ const char *assay_text_plural(int64_t count)
 
 void assay_text_print(FILE *file, const char *text)
 {
-    while (*text) {
+    assay_text_print_to(file, text, text + strlen(text));
+}
+
+void assay_text_print_to(FILE *file, const char *text, const char *end)
+{
+    while (text < end) {
         const size_t length = assay_report_character(text);
         if (length)
             fwrite(text, 1, length, file);

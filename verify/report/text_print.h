@@ -8,8 +8,9 @@
 /* The name's plural but for one: "1 element", "2 elements". */
 const char *assay_text_plural(int64_t count);
 
-/* Writes the text, '?' for what isn't printable. */
+/* Writes the text, '?' for what isn't printable; the second, up to @end. */
 void assay_text_print(FILE *file, const char *text);
+void assay_text_print_to(FILE *file, const char *text, const char *end);
 
 struct assay_index_text { /* "[2, 17]" */
     char text[128];

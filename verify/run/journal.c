@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "verify/run/journal.h"
 
+#include "verify/data/clock.h"
 #include "verify/data/safetensors.h"
 #include "verify/run/journal_scan.h"
 #include "verify/worker/process.h"
@@ -113,7 +114,7 @@ static enum assay_status sync_now(struct assay_journal *journal,
                                   struct assay_message *message)
 {
     journal->is_waiting = false;
-    journal->synced = assay_process_now();
+    journal->synced = assay_clock_seconds();
     return fsync(journal->fd) == 0 ? ASSAY_RAN : failed(journal, "syncing", message);
 }
 
@@ -270,7 +271,7 @@ enum assay_status assay_journal_read(const struct assay_journal *journal, int64_
 void assay_journal_tick(struct assay_journal *journal)
 {
     struct assay_message ignored;
-    if (journal->is_waiting && assay_process_now() - journal->synced >= 1)
+    if (journal->is_waiting && assay_clock_seconds() - journal->synced >= 1)
         sync_now(journal, &ignored);
 }
 

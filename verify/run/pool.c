@@ -2,6 +2,7 @@
 #include "verify/run/pool.h"
 
 #include "verify/case/text.h"
+#include "verify/data/clock.h"
 #include "verify/run/job.h"
 #include "verify/run/lines.h"
 #include "verify/worker/process.h"
@@ -111,10 +112,10 @@ static bool is_gone(pid_t pid, siginfo_t *info)
 /* Waits so long for the end, which is then brought about. */
 static void bury(struct job *job, double seconds, siginfo_t *info)
 {
-    const double patience = assay_process_now() + seconds;
+    const double patience = assay_clock_seconds() + seconds;
     bool is_killed = false;
     while (!is_gone(job->pid, info)) {
-        const double time = assay_process_now();
+        const double time = assay_clock_seconds();
         if (time >= patience && !is_killed) kill(-job->pid, SIGKILL);
         is_killed = time >= patience;
         if (time >= patience + KILL_SECONDS) break;
@@ -242,9 +243,9 @@ static bool hear(struct assay_pool *pool, struct job *job,
 bool assay_pool_wait(struct assay_pool *pool, double seconds,
                      struct assay_pool_answer *answer)
 {
-    const double deadline = assay_process_now() + seconds;
+    const double deadline = assay_clock_seconds() + seconds;
     struct pollfd wanted[ASSAY_MAX_JOBS];
-    for (double left = seconds; left > 0; left = deadline - assay_process_now()) {
+    for (double left = seconds; left > 0; left = deadline - assay_clock_seconds()) {
         for (int i = 0; i < pool->count; i++)
             wanted[i] =
                 (struct pollfd){ .fd = pool->job[i].request ? pool->job[i].channel : -1,

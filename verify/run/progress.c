@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "verify/run/progress.h"
 
+#include "verify/data/clock.h"
 #include "verify/worker/process.h"
 
 #include <inttypes.h>
@@ -11,7 +12,7 @@ static const double seconds_between_renewals = 0.2;
 
 struct assay_progress assay_progress_begin(FILE *stream, int64_t cases, int64_t skipped)
 {
-    const double began = assay_process_now();
+    const double began = assay_clock_seconds();
     return (struct assay_progress){ .stream = stream,
                                     .is_terminal = isatty(fileno(stream)),
                                     .cases = cases,
@@ -37,7 +38,7 @@ static void print_left(const struct assay_progress *progress, double elapsed)
 
 void assay_progress_tell(struct assay_progress *progress)
 {
-    const double time = assay_process_now();
+    const double time = assay_clock_seconds();
     const double pause =
         progress->is_terminal ? seconds_between_renewals : SECONDS_BETWEEN_LINES;
     if (time - progress->began < QUIET_SECONDS || time - progress->said < pause) return;

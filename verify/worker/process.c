@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "verify/worker/process.h"
 
+#include "verify/data/clock.h"
 #include "verify/worker/channel.h"
 
 #include <errno.h>
@@ -196,13 +197,6 @@ void assay_process_add_output(const struct assay_process *process, const char *t
     if (write(process->output, text, length < room ? length : room) < 0) return;
 }
 
-double assay_process_now(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
-
 static int64_t own_bytes(int pid)
 {
     char path[64];
@@ -276,7 +270,7 @@ enum assay_process_event assay_process_wait(const struct assay_process *process,
         { .fd = process->pidfd, .events = POLLIN },
         { .fd = process->errors, .events = POLLIN },
     };
-    for (double left; (left = deadline - assay_process_now()) > 0;) {
+    for (double left; (left = deadline - assay_clock_seconds()) > 0;) {
         poll(wanted, 3, pause_milliseconds(process, left));
         if (wanted[2].revents && !take_errors(process)) wanted[2].fd = -1;
         if (wanted[0].revents) return ASSAY_PROCESS_SPOKE;
@@ -321,10 +315,10 @@ static void describe(const siginfo_t *info, struct assay_text *ending)
 /* Whether a killed process is gone in time. */
 static bool goes(const struct assay_process *process)
 {
-    const double deadline = assay_process_now() + ASSAY_PROCESS_KILL_SECONDS;
+    const double deadline = assay_clock_seconds() + ASSAY_PROCESS_KILL_SECONDS;
     struct pollfd end = { .fd = process->pidfd, .events = POLLIN };
     while (!has_exited(process)) {
-        if (assay_process_now() >= deadline) return false;
+        if (assay_clock_seconds() >= deadline) return false;
         poll(&end, 1, process->pidfd < 0 ? 1 : WATCH_MILLISECONDS);
     }
     return true;

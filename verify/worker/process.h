@@ -57,9 +57,6 @@ void assay_process_hang_up(struct assay_process *process);
 void assay_process_add_output(const struct assay_process *process, const char *text,
                               size_t length);
 
-/* Seconds of the clock that deadlines are on. */
-double assay_process_now(void);
-
 /* Resident bytes that the process, and the children of a command, share with nobody; 0
  * when they can't be known. */
 int64_t assay_process_bytes(const struct assay_process *process);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "verify/worker/program.h"
 
+#include "verify/data/clock.h"
 #include "verify/data/exchange.h"
 #include "verify/worker/answer.h"
 #include "verify/worker/interrupt.h"
@@ -139,7 +140,7 @@ static enum assay_process_event next_event(struct assay_program *program, double
 {
     const bool has_heard =
         assay_listener_hear(&program->listener, &program->process, answer);
-    const double now = assay_process_now();
+    const double now = assay_clock_seconds();
     if (!has_heard)
         return assay_process_wait(&program->process, fmin(deadline, now + WATCH_SECONDS),
                                   program->memory_bytes);
@@ -155,7 +156,7 @@ static enum assay_status await(struct assay_program *program, const char **answe
                                struct assay_message *message)
 {
     const struct assay_backend_limits *const limits = &program->plan.limits;
-    const double start = assay_process_now();
+    const double start = assay_clock_seconds();
     double deadline =
         start + (program->has_answered ? limits->seconds : limits->warmup_seconds);
     double look = start;
@@ -170,7 +171,7 @@ static enum assay_status await(struct assay_program *program, const char **answe
             return lose(program, ASSAY_CRASHED, NULL, message);
         if (event == ASSAY_PROCESS_TOO_LARGE)
             return lose_by_limit(program, event, message);
-        const double now = assay_process_now();
+        const double now = assay_clock_seconds();
         if (program->process.is_channel_closed && !was_closed)
             deadline = fmin(deadline, now + LAST_WORDS_SECONDS);
         was_closed = program->process.is_channel_closed;
@@ -264,9 +265,9 @@ static enum assay_status fetch(struct assay_program *program,
 static void retire(struct assay_program *program)
 {
     if (!program->process.pid) return;
-    const double deadline = assay_process_now() + GOODBYE_SECONDS;
+    const double deadline = assay_clock_seconds() + GOODBYE_SECONDS;
     assay_process_hang_up(&program->process);
-    while (assay_process_now() < deadline &&
+    while (assay_clock_seconds() < deadline &&
            assay_process_wait(&program->process, deadline, program->memory_bytes) ==
                ASSAY_PROCESS_SPOKE)
         assay_listener_hear_out(&program->listener, &program->process);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "verify/worker/worker.h"
 
+#include "verify/data/clock.h"
 #include "verify/data/safetensors.h"
 #include "verify/worker/arena.h"
 #include "verify/worker/channel.h"
@@ -96,7 +97,7 @@ static json_t *hear(struct assay_worker *worker, bool *is_answer)
 static json_t *await(struct assay_worker *worker, enum assay_status *status,
                      struct assay_message *message)
 {
-    const double deadline = assay_process_now() + worker->plan.limits.seconds;
+    const double deadline = assay_clock_seconds() + worker->plan.limits.seconds;
     for (;;) {
         const enum assay_process_event event =
             assay_process_wait(&worker->process, deadline, worker->memory_bytes);
@@ -148,7 +149,7 @@ static void retire(struct assay_worker *worker)
     if (worker->process.pid) {
         shutdown(worker->process.channel, SHUT_WR);
         worker->process.is_channel_closed = true;
-        assay_process_wait(&worker->process, assay_process_now() + GOODBYE_SECONDS,
+        assay_process_wait(&worker->process, assay_clock_seconds() + GOODBYE_SECONDS,
                            worker->memory_bytes);
     }
     assay_process_end(&worker->process, NULL);

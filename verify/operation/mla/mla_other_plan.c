@@ -5,10 +5,7 @@
 
 bool assay_mla_is_derived(struct assay_case *second)
 {
-    union {
-        max_align_t alignment;
-        char bytes[ASSAY_MAX_PROBLEM_BYTES];
-    } problem;
+    union assay_problem_storage problem;
     struct assay_message message;
     if (second->data == ASSAY_DATA_EXACT) second->data = ASSAY_DATA_NORMAL;
     return second->operation->bind(second, &problem, &message) == ASSAY_RAN;
