@@ -9,6 +9,7 @@
 #include <math.h>
 
 enum { F32_MANTISSA_BITS = 23, SMALLEST_CODE = 1, LARGEST_CODE = 254 };
+enum { MAGNITUDE = 0x7F, LARGEST_FINITE = 0x7E, MINUS_ZERO = 0x80 }; /* of e4m3 */
 
 static const float smallest_amax = 1e-4f; /* DeepGEMM's clamp */
 static const float largest_e4m3 = 448.0f;
@@ -68,13 +69,33 @@ void assay_quantise_scale(struct assay_quantise_block *block)
         numerics->order == ASSAY_QUANTISE_BY_STORED_SCALE ? block->scale : raw;
 }
 
-void assay_quantise_payload(struct assay_quantise_block *block)
+static float magnitude_of(uint32_t code)
 {
-    const struct assay_quantise_numerics *const numerics = block->numerics;
-    const struct assay_minifloat *const e4m3 = assay_minifloat(ASSAY_E4M3);
+    return (float)assay_minifloat_decode(assay_minifloat(ASSAY_E4M3), code & MAGNITUDE);
+}
+
+/* Whether the value lies half way between a code and the next larger one in magnitude. */
+static bool is_half_way_above(uint32_t code, float value)
+{
+    return (code & MAGNITUDE) < LARGEST_FINITE &&
+           2 * fabsf(value) == magnitude_of(code) + magnitude_of(code + 1);
+}
+
+static uint32_t encode(const struct assay_quantise_numerics *numerics, float value)
+{
     const enum assay_overflow overflow = numerics->overflow == ASSAY_E4M3_SATURATES
                                              ? ASSAY_OVERFLOW_SATURATES
                                              : ASSAY_OVERFLOW_SPECIAL;
+    uint32_t code =
+        assay_minifloat_encode_f32(assay_minifloat(ASSAY_E4M3), value, overflow);
+    if (numerics->ties == ASSAY_E4M3_TIES_AWAY && is_half_way_above(code, value)) code++;
+    if (numerics->zero == ASSAY_E4M3_ZERO_UNSIGNED && code == MINUS_ZERO) code = 0;
+    return code;
+}
+
+void assay_quantise_payload(struct assay_quantise_block *block)
+{
+    const struct assay_quantise_numerics *const numerics = block->numerics;
     const float inverse = 1.0f / block->divisor;
     for (int64_t row = 0; row < block->rows; row++)
         for (int64_t column = 0; column < block->columns; column++) {
@@ -84,8 +105,7 @@ void assay_quantise_payload(struct assay_quantise_block *block)
                                     : x / block->divisor;
             const int64_t element = (block->m0 + row) * block->q->stride[0] +
                                     (block->k0 + column) * block->q->stride[1];
-            ((uint8_t *)block->q->data)[element] =
-                (uint8_t)assay_minifloat_encode_f32(e4m3, value, overflow);
+            ((uint8_t *)block->q->data)[element] = (uint8_t)encode(numerics, value);
         }
 }
 

@@ -27,6 +27,14 @@ enum assay_quantise_overflow {
     ASSAY_E4M3_SATURATES,       /* cvt.rn.satfinite: infinity becomes 448 */
     ASSAY_E4M3_OVERFLOW_IS_NAN, /* without satfinite: NaN beyond 464 */
 };
+enum assay_quantise_ties {
+    ASSAY_E4M3_TIES_TO_EVEN, /* cvt.rn */
+    ASSAY_E4M3_TIES_AWAY,    /* from zero: half up, in software */
+};
+enum assay_quantise_zero {
+    ASSAY_E4M3_ZERO_SIGNED,
+    ASSAY_E4M3_ZERO_UNSIGNED, /* -0 becomes +0 */
+};
 
 struct assay_quantise_block;
 
@@ -42,7 +50,7 @@ struct assay_quantise_stages {
 
 struct assay_quantise_numerics { /* ints, so that a knob is an offset; then the stages */
     int reciprocal;              /* 1: rn(amax * rn(1 / 448)) for rn(amax / 448) */
-    int ceil, order, payload, nan, overflow;
+    int ceil, order, payload, nan, overflow, ties, zero;
     struct assay_quantise_stages stage;
 };
 

@@ -109,14 +109,36 @@ void assay_wgmma_model(const struct assay_wgmma_numerics *numerics,
         assay_tensor_set_bits(&d, i, block.accumulator[i]);
 }
 
+static double function_of(enum assay_sfu_function function, double x)
+{
+    switch (function) {
+    case ASSAY_SFU_EX2: return exp2(x);
+    case ASSAY_SFU_LG2: return log2(x);
+    case ASSAY_SFU_RCP: return 1 / x;
+    default: assert(function == ASSAY_SFU_RSQRT); return 1 / sqrt(x);
+    }
+}
+
+static uint32_t rounded(enum assay_sfu_function function, uint32_t bits)
+{
+    const float x = assay_f32_flush(assay_f32_from_bits(bits));
+    const float y = (float)function_of(function, (double)x);
+    return assay_f32_bits(assay_f32_flush(assay_f32_canonical(y)));
+}
+
 void assay_sfu_model(const struct assay_sfu_numerics *numerics,
                      enum assay_sfu_function function,
                      const struct assay_tensors *tensors, int64_t first, int64_t count)
 {
     const struct assay_tensor *const x = assay_tensors_find(tensors, "x");
     const struct assay_tensor *const y = assay_tensors_find(tensors, "y");
-    for (int64_t i = first; i < first + count; i++)
-        assay_tensor_set_bits(y, i, numerics->stage[function](assay_tensor_bits(x, i)));
+    for (int64_t i = first; i < first + count; i++) {
+        const uint32_t bits = assay_tensor_bits(x, i);
+        assay_tensor_set_bits(y, i,
+                              numerics->rounding == ASSAY_SFU_ROUNDED
+                                  ? rounded(function, bits)
+                                  : numerics->stage[function](bits));
+    }
 }
 
 bool assay_convert_saturates(const struct assay_convert_numerics *numerics,

@@ -75,7 +75,13 @@ enum assay_sfu_function {
     ASSAY_SFU_FUNCTIONS
 };
 
-struct assay_sfu_numerics {
+enum assay_sfu_rounding {
+    ASSAY_SFU_INTERPOLATED, /* as the unit */
+    ASSAY_SFU_ROUNDED,      /* through FP64, flushed as by the unit */
+};
+
+struct assay_sfu_numerics { /* an int, so that a knob is an offset; then the stages */
+    int rounding;
     uint32_t (*stage[ASSAY_SFU_FUNCTIONS])(uint32_t bits); /* by function, on f32 bits */
 };
 

@@ -256,7 +256,7 @@ START_TEST(needle_is_for_operations_that_name_it)
 {
     assert_refused("probe_any data=needle", "probe_any does not take data=needle",
                    "it takes normal, uniform, wide, outlier, cancel, subnormal, special, "
-                   "ties, positive, exact, recorded");
+                   "ties, positive, exact, runs, zero, recorded");
     assert_refused("probe_attention data=wide", "probe_attention does not take data=wide",
                    "it takes normal, exact, needle, recorded");
     assert_refused("probe_attention data=needles", "data=needles is not a kind",

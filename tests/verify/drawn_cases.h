@@ -3,27 +3,26 @@
 #ifndef ASSAY_TESTS_VERIFY_DRAWN_CASES_H
 #define ASSAY_TESTS_VERIFY_DRAWN_CASES_H
 
+#include "tests/verify/drawn_result.h"
 #include "tests/verify/judged_case.h"
 
-/* @count cases of the named operation pass and prove something. Every thirtieth may take
- * @rare_multiply_adds, the others @multiply_adds. */
+/* @count cases of the named operation pass, and nine in ten prove something. Every
+ * thirtieth may take @rare_multiply_adds, the others @multiply_adds. */
 static inline void expect_drawn_cases_to_pass(const char *name, int count,
                                               double multiply_adds,
                                               double rare_multiply_adds)
 {
-    const struct assay_operation *const operation = assay_operation_find(name);
+    int indecisive = 0;
     for (int i = 0; i < count; i++) {
-        struct assay_stream stream;
         struct assay_case the_case;
         char line[ASSAY_MAX_CASE_LINE];
-        assay_stream_open(&stream, 1, name, "case", i);
-        assay_case_init(&the_case, operation);
-        operation->draw(&stream, i % 30 ? multiply_adds : rare_multiply_adds, &the_case);
-        assay_case_format(&the_case, line, sizeof(line));
+        draw_case(name, 1, "case", i, i % 30 ? multiply_adds : rare_multiply_adds,
+                  &the_case, line);
         struct assay_result result = result_of(line, "", NULL);
-        ck_assert_msg(result.has_passed && result.is_decisive, "%s", line);
+        expect_drawn_result(&result, line, &indecisive);
         assay_result_close(&result);
     }
+    ck_assert_int_le(indecisive, count / 10);
 }
 
 #endif

@@ -2,6 +2,7 @@
 /* The relations of the FP8 GEMMs: the model and two plain kernels keep to them, whatever
  * the data; kernels that are wrong within the bound do not. */
 #include "tests/harness.h"
+#include "tests/verify/drawn_result.h"
 #include "tests/verify/related_case.h"
 
 #include <cblas.h>
@@ -62,13 +63,9 @@ START_TEST(model_keeps_to_every_relation_in_drawn_cases)
         "k_grouped_fp8_gemm_nt_contiguous", "k_grouped_fp8_gemm_tn_contiguous"
     };
     for (int i = 0; i < 5 * 6; i++) {
-        struct assay_stream stream;
         struct assay_case the_case;
         char line[ASSAY_MAX_CASE_LINE];
-        assay_stream_open(&stream, 5, names[i % 5], "case", i);
-        assay_case_init(&the_case, assay_operation_find(names[i % 5]));
-        the_case.operation->draw(&stream, 2e6, &the_case);
-        assay_case_format(&the_case, line, sizeof(line));
+        draw_case(names[i % 5], 5, "case", i, 2e6, &the_case, line);
         expect_model_keeps_to_all(line);
     }
 }

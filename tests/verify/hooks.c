@@ -3,6 +3,7 @@
  * memory, remarks, exact results. Operations and backends are wrong on purpose. */
 #include "ref/unit/scalar.h"
 #include "tests/harness.h"
+#include "tests/verify/drawn_result.h"
 #include "tests/verify/judged_case.h"
 #include "verify/check/inputs.h"
 
@@ -443,17 +444,14 @@ START_TEST(drawn_cases_have_data_that_their_operation_takes)
 {
     for (int i = 0; assay_operations[i]; i++)
         for (int at = 0; at < 300; at++) {
-            struct assay_stream stream;
             struct assay_case the_case;
             char line[ASSAY_MAX_CASE_LINE];
-            assay_stream_open(&stream, 11, assay_operations[i]->name, "case", at);
-            assay_case_init(&the_case, assay_operations[i]);
-            assay_operations[i]->draw(&stream, 1 << 20, &the_case);
+            draw_case(assay_operations[i]->name, 11, "case", at, 1 << 20, &the_case,
+                      line);
             if (!assay_operation_takes(assay_operations[i], the_case.data) ||
                 the_case.data == ASSAY_DATA_RECORDED)
                 ck_abort_msg("%s draws data=%s", assay_operations[i]->name,
                              assay_data_kinds[the_case.data].name);
-            assay_case_format(&the_case, line, sizeof(line));
             const struct assay_case again = parsed(line);
             ck_assert_int_eq(again.data, the_case.data);
         }

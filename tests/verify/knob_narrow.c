@@ -2,6 +2,7 @@
 /* A few rows taken out of a problem (the hook `narrow`) hold the bits that they have in
  * the whole, with every named numerics, on drawn cases. */
 #include "tests/harness.h"
+#include "tests/verify/drawn_result.h"
 #include "tests/verify/searched_case.h"
 #include "verify/identify/knob_stage.h"
 
@@ -60,12 +61,9 @@ static int check_drawn(const struct assay_operation *operation)
     int with_rows = 0;
     for (int i = 0; i < DRAWN; i++) {
         struct assay_case drawn;
-        struct assay_stream stream;
         char line[ASSAY_MAX_CASE_LINE];
-        assay_stream_open(&stream, 4, operation->name, "narrow", i);
-        assay_case_init(&drawn, operation);
-        operation->draw(&stream, i % 4 ? DRAWN_COST / 16 : DRAWN_COST, &drawn);
-        assay_case_format(&drawn, line, sizeof(line));
+        draw_case(operation->name, 4, "narrow", i, i % 4 ? DRAWN_COST / 16 : DRAWN_COST,
+                  &drawn, line);
         with_rows += check_case(line);
     }
     return with_rows;

@@ -365,7 +365,9 @@ START_TEST(generated_inputs_are_the_same_everywhere)
         { 0xcbc5f8f7e9f25825, 0x9f7dcc33af0caf43 },
         { 0x8830732bc4bca0d8, 0xc08f463d459a36cd },
         { 0x5ceb3d8a0cb76c0f, 0x0719ed3e0ec0c5fb },
-        { 0x46681651269a256e, 0x6f56f2e809cce524 }
+        { 0x46681651269a256e, 0x6f56f2e809cce524 },
+        { 0x8fac6235d93f21a0, 0x55924e7392c5c259 },
+        { 0xa759cb904d80f755, 0x331cef75758801ee }
     };
     for (int kind = 0; kind < ASSAY_GENERAL_DATA_KINDS; kind++)
         for (int i = 0; i < 2 && kind != ASSAY_DATA_CANCEL; i++) {

@@ -3,6 +3,7 @@
  * what the generated splits hold. */
 #include "ref/mla_problem.h"
 #include "tests/harness.h"
+#include "tests/verify/drawn_result.h"
 #include "tests/verify/judged_case.h"
 
 #include <math.h>
@@ -119,25 +120,22 @@ END_TEST
 
 START_TEST(random_cases_are_decisive_and_within_the_bound)
 {
-    const struct assay_operation *const operation = assay_operation_find("mla_combine");
-    int kinds = 0, forms = 0;
+    int kinds = 0, forms = 0, indecisive = 0;
     for (int i = 0; i < 150; i++) {
-        struct assay_stream stream;
         struct assay_case the_case;
         char line[ASSAY_MAX_CASE_LINE];
-        assay_stream_open(&stream, 1, "mla_combine", "case", i);
-        assay_case_init(&the_case, operation);
-        operation->draw(&stream, i % 3 ? 60000 : 500000, &the_case);
-        assay_case_format(&the_case, line, sizeof(line));
+        draw_case("mla_combine", 1, "case", i, i % 3 ? 100000 : 1e6, &the_case, line);
         kinds |= 1 << the_case.data;
         forms |= 1 << (assay_case_value(&the_case, "sink") +
                        2 * (assay_case_value(&the_case, "format") == ASSAY_F16) +
                        4 * (assay_case_value(&the_case, "empty") > 0));
         struct assay_result result = result_of(line, "", NULL);
-        ck_assert_msg(result.has_passed && result.is_decisive, "%s", line);
+        expect_drawn_result(&result, line, &indecisive);
         assay_result_close(&result);
     }
-    ck_assert_int_eq(kinds, (1 << ASSAY_GENERAL_DATA_KINDS) - 1);
+    ck_assert_int_le(indecisive, 15);
+    ck_assert_int_eq(kinds,
+                     ((1 << ASSAY_GENERAL_DATA_KINDS) - 1) & ~(1 << ASSAY_DATA_ZERO));
     ck_assert_int_eq(forms, 0xFF);
 }
 END_TEST
@@ -303,7 +301,7 @@ START_TEST(generated_inputs_are_the_same_everywhere)
     static const uint64_t frozen[ASSAY_GENERAL_DATA_KINDS] = {
         0x877052a1c3a94285, 0xea188560984bfb5c, 0xc2513263cf45b2fb, 0x0003ba5436e4e8e1,
         0x33546222a719ff24, 0xe37249a889ab48b3, 0x9a36e846ea86f1b8, 0xdfec5ceeb4db16b4,
-        0x359d10de76788f84, 0x18684bc6e0c2cd27
+        0x359d10de76788f84, 0x18684bc6e0c2cd27, 0x2be38029bf33d4b9, 0xe9569e51076b009d
     };
     for (int kind = 0; kind < ASSAY_GENERAL_DATA_KINDS; kind++) {
         char text[128];

@@ -104,7 +104,7 @@ START_TEST(a_smaller_case_keeps_the_values_it_shares)
         }
         ck_assert(memcmp(key_of(&tensors[0], 1, 5, 0), key_of(&tensors[0], 1, 5, 1),
                          2 * D) != 0 ||
-                  kind == ASSAY_DATA_TIES);
+                  kind == ASSAY_DATA_TIES || kind == ASSAY_DATA_ZERO);
         assay_buffers_close(&buffers[0]);
         assay_buffers_close(&buffers[1]);
     }
@@ -117,7 +117,8 @@ START_TEST(generated_inputs_are_the_same_everywhere)
     static const uint64_t frozen[KINDS] = {
         0x3d86ef0db911ad34, 0xdf92edb5e3e67c32, 0x5eadf0904df6892d, 0x3a717a07195ad5f5,
         0xf31988bfafaccd0a, 0x57e84eb920cc906c, 0xf01a5dc4e8346305, 0xbba5c4db5f653f6f,
-        0x40172a70b69ae999, 0xb283bc46772a661e, 0x787e0f645da24895
+        0x40172a70b69ae999, 0xb283bc46772a661e, 0x910d12d22a51c7ca, 0xbc2ba0abf9cb06f9,
+        0x787e0f645da24895
     };
     for (int kind = 0; kind < KINDS; kind++) {
         char text[160];

@@ -4,6 +4,7 @@
 #include "tests/verify/mla_sparse_decode.h"
 
 #include "tests/harness.h"
+#include "tests/verify/drawn_cases.h"
 #include "verify/operation/parts.h"
 
 #include <limits.h>
@@ -455,22 +456,7 @@ END_TEST
 
 START_TEST(random_cases_are_decisive_and_within_the_bound)
 {
-    const struct assay_operation *const operation =
-        assay_operation_find("mla_sparse_decode");
-    for (int i = 0; i < 100; i++) {
-        struct assay_stream stream;
-        struct assay_case the_case;
-        char line[ASSAY_MAX_CASE_LINE];
-        assay_stream_open(&stream, 11, operation->name, "cases", i);
-        assay_case_init(&the_case, operation);
-        operation->draw(&stream, 1 << 24, &the_case);
-        assay_case_format(&the_case, line, sizeof(line));
-        struct assay_result result = result_of(line, "", NULL);
-        ck_assert_msg(result.has_passed, "%s: %s, max error/bound %g", line,
-                      assay_verdicts[result.verdict].name,
-                      result.output[0].max_error_over_bound);
-        assay_result_close(&result);
-    }
+    expect_drawn_cases_to_pass("mla_sparse_decode", 100, 1 << 24, 1 << 24);
 }
 END_TEST
 

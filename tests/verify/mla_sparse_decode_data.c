@@ -179,6 +179,8 @@ START_TEST(generated_caches_are_the_same_everywhere)
         { 0x3f63d7bd39701c87, 0x421a3d2c0d5a386e }, /* ties */
         { 0x1cf817bb83f3ed56, 0x76b54d174644351f }, /* positive */
         { 0x90dc9a899bef59e7, 0x77f273a8c84ae1e6 }, /* exact */
+        { 0x8bb44733df0a6cd5, 0x76b54d174644351f }, /* runs */
+        { 0xdec69d505223337a, 0x76b54d174644351f }, /* zero */
         { 0x93ac119429452385, 0x4859b3f7b67d58fb }, /* needle */
     };
     for (int kind = 0; kind < ASSAY_DATA_RECORDED; kind++) {

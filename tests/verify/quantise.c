@@ -3,7 +3,7 @@
  * outputs that are wrong on purpose, the data kinds, what is refused. */
 #include "ref/format/minifloat.h"
 #include "tests/harness.h"
-#include "tests/verify/judged_case.h"
+#include "tests/verify/drawn_cases.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -253,6 +253,8 @@ START_TEST(knobs_change_bits_and_the_oracle_follows_what_they_mean)
         { "quantise m=64 k=256 data=special scale=ue8m0", "ceil=cuda" },
         { "quantise m=256 k=256 data=special scale=ue8m0", "overflow=nan" },
         { "quantise m=64 k=256 scale=ue8m0", "order=raw-scale" },
+        { "quantise m=4 k=256 data=ties seed=2", "ties=away" },
+        { "quantise m=64 k=1024 data=wide", "zero=unsigned" },
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         char text[160];
@@ -270,19 +272,7 @@ END_TEST
 
 START_TEST(random_cases_are_decisive_and_within_the_bound)
 {
-    const struct assay_operation *const operation = assay_operation_find("quantise");
-    for (int i = 0; i < 300; i++) {
-        struct assay_stream stream;
-        struct assay_case the_case;
-        char line[ASSAY_MAX_CASE_LINE];
-        assay_stream_open(&stream, 1, "quantise", "case", i);
-        assay_case_init(&the_case, operation);
-        operation->draw(&stream, 8000, &the_case);
-        assay_case_format(&the_case, line, sizeof(line));
-        struct assay_result result = result_of(line, "", NULL);
-        ck_assert_msg(result.has_passed && result.is_decisive, "%s", line);
-        assay_result_close(&result);
-    }
+    expect_drawn_cases_to_pass("quantise", 300, 100000, 2e6);
 }
 END_TEST
 
@@ -334,7 +324,9 @@ START_TEST(generated_inputs_are_the_same_everywhere)
                                                                0x319d967ded4a2152,
                                                                0x6d250e8c62fc0f6b,
                                                                0x5cf1c92ad006f2e3,
-                                                               0x7f93ba669a1fd7c1 };
+                                                               0x7f93ba669a1fd7c1,
+                                                               0xe401aa2dfb94296d,
+                                                               0xd4a22f633563ec27 };
     for (int kind = 0; kind < ASSAY_GENERAL_DATA_KINDS; kind++) {
         if (kind == ASSAY_DATA_CANCEL) continue;
         char text[128];

@@ -302,7 +302,8 @@ START_TEST(every_data_kind_has_a_name_and_a_meaning)
 {
     static const char *const names[] = { "normal",   "uniform",   "wide",    "outlier",
                                          "cancel",   "subnormal", "special", "ties",
-                                         "positive", "exact",     "needle",  "recorded" };
+                                         "positive", "exact",     "runs",    "zero",
+                                         "needle",   "recorded" };
     ck_assert_uint_eq(sizeof(names) / sizeof(names[0]), ASSAY_DATA_KIND_COUNT);
     for (int i = 0; i < ASSAY_DATA_KIND_COUNT; i++) {
         ck_assert_str_eq(assay_data_kinds[i].name, names[i]);

@@ -266,6 +266,24 @@ START_TEST(the_oracle_follows_conversions_that_mean_something_else)
 }
 END_TEST
 
+START_TEST(better_functions_than_the_units_are_within_its_accuracy)
+{
+    static const char *const functions[] = { "ex2", "lg2", "rcp", "rsqrt" };
+    static const char *const kinds[] = { "normal", "wide", "special", "subnormal",
+                                         "positive" };
+    for (int i = 0; i < 4 * 5; i++) {
+        char text[160];
+        snprintf(text, sizeof(text), "sfu function=%s count=3000 data=%s seed=3",
+                 functions[i / 5], kinds[i % 5]);
+        struct assay_result result = result_of(text, "rounding=nearest-even", NULL);
+        ck_assert_msg(result.verdict == ASSAY_BOUNDED || result.verdict == ASSAY_EQUAL,
+                      "%s", text);
+        if (i % 5 == 0) ck_assert_msg(result.output[0].differ > 0, "%s", text);
+        assay_result_close(&result);
+    }
+}
+END_TEST
+
 /* --- special values --------------------------------------------------------------- */
 
 /* What the oracle expects of element 0 of the only output. */
@@ -445,6 +463,7 @@ int main(void)
         ties_lie_half_way_between_two_results,
         wrong_outputs_are_outside,
         the_oracle_follows_conversions_that_mean_something_else,
+        better_functions_than_the_units_are_within_its_accuracy,
         special_values_of_functions_are_claimed_exactly,
         the_smallest_normal_result_may_be_zero,
         overflow_of_a_chain_is_claimed_where_it_is_certain,

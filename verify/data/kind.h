@@ -16,6 +16,8 @@ enum assay_data_kind {
     ASSAY_DATA_TIES,      /* results lie half way between two output codes */
     ASSAY_DATA_POSITIVE,  /* truncation errors cannot cancel */
     ASSAY_DATA_EXACT,     /* sums never round: any order gives the same bits */
+    ASSAY_DATA_RUNS,      /* runs of values in one of several pathological modes */
+    ASSAY_DATA_ZERO,      /* nothing but zeros, and scales of 1 */
     ASSAY_DATA_NEEDLE,    /* one key beats all others: out is its V row */
     ASSAY_DATA_RECORDED,  /* inputs come from a recorded file */
     ASSAY_DATA_KIND_COUNT

@@ -5,6 +5,7 @@
 #include "verify/data/clock.h"
 #include "verify/identify/candidate.h"
 #include "verify/identify/observation.h"
+#include "verify/operation/draw.h"
 #include "verify/operation/parts.h"
 
 #include <stdlib.h>
@@ -67,8 +68,7 @@ static bool draw_case(struct further *further, int draw)
         struct assay_stream stream;
         assay_stream_open(&stream, first->seed, operation->name, "separation",
                           draw * CHOICE + i);
-        assay_case_init(&made, operation);
-        operation->draw(&stream, is_large ? LARGE_COST : SMALL_COST, &made);
+        assay_draw(operation, &stream, is_large ? LARGE_COST : SMALL_COST, &made);
         strcpy(made.numerics, first->numerics);
         if (!is_useful(further, &made, &further->problem)) continue;
         const double cost = operation->cost(&further->problem).multiply_adds;

@@ -7,6 +7,7 @@
 #include "ref/tensor.h"
 #include "verify/case/case.h"
 #include "verify/data/stream.h"
+#include "verify/operation/feature.h"
 #include "verify/operation/property.h"
 
 #include <stddef.h>
@@ -69,7 +70,10 @@ struct assay_operation {
     const struct assay_named_numerics *numerics;
     const struct assay_knob *knobs;
     const struct assay_property *properties; /* NULL: there are none */
-    size_t problem_bytes, numerics_bytes;    /* at most the maxima above */
+    const struct assay_feature *features;    /* what random cases vary */
+    int campaign_scale; /* a small case takes so many times the multiply-adds of a small
+                           GEMM, if it is to reach tiles and pages; 0: once */
+    size_t problem_bytes, numerics_bytes; /* at most the maxima above */
     uint32_t data_kinds; /* bit 1 << kind for each kind of data it generates; 0: the kinds
                             below ASSAY_GENERAL_DATA_KINDS */
 
@@ -91,8 +95,6 @@ struct assay_operation {
      * unless unsafe=1. NULL: there is nothing to check. */
     enum assay_status (*check_inputs)(const void *problem, const struct assay_tensors *,
                                       struct assay_message *);
-    /* Draws a random case of at most @multiply_adds. */
-    void (*draw)(struct assay_stream *, double multiply_adds, struct assay_case *);
 
     int64_t (*parts)(const void *problem);
     /* The box of output tensor @output (its place in assay_tensors) that a part owns. */

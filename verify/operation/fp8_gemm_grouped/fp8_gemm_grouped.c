@@ -81,17 +81,6 @@ void assay_grouped_fill_weights(const struct assay_tensors *tensors,
     }
 }
 
-void assay_grouped_draw_rest(struct assay_stream *stream, struct assay_case *the_case)
-{
-    static const char *const formats[] = { "a_format", "b_format" };
-    for (int i = 0; i < 2; i++)
-        if (assay_stream_below(stream, 6) == 0)
-            assay_case_set(the_case, formats[i], ASSAY_E5M2);
-    the_case->data =
-        (enum assay_data_kind)assay_stream_below(stream, ASSAY_GENERAL_DATA_KINDS);
-    the_case->seed = assay_stream_next(stream);
-}
-
 static const struct assay_fp8_gemm_grouped_problem *grouped_of(const void *problem)
 {
     return &((const struct assay_fp8_gemm_grouped_nt_problem *)problem)->grouped;

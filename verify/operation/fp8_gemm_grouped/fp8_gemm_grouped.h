@@ -17,6 +17,11 @@ extern const struct assay_operation assay_m_grouped_fp8_gemm_nt_masked;
 extern const struct assay_operation assay_k_grouped_fp8_gemm_nt_contiguous;
 extern const struct assay_operation assay_k_grouped_fp8_gemm_tn_contiguous;
 
+/* fp8_gemm_grouped_features.c */
+extern const struct assay_feature assay_m_grouped_fp8_gemm_nt_contiguous_features[];
+extern const struct assay_feature assay_m_grouped_fp8_gemm_nt_masked_features[];
+extern const struct assay_feature assay_k_grouped_features[];
+
 enum { ASSAY_GROUPED_MAX_EXTENT = 1 << 24, ASSAY_GROUPED_BLOCK = 128 };
 
 /* The keys n, k, out, a_format, b_format of the descriptors. */
@@ -61,8 +66,6 @@ void assay_grouped_fill_weights(const struct assay_tensors *tensors,
  * k-grouped GEMM. */
 struct assay_tensor assay_k_grouped_operand(const struct assay_tensor *operand,
                                             int64_t rows, int64_t k_before, int64_t k);
-/* Draws n, k where the operation has it, formats and data. */
-void assay_grouped_draw_rest(struct assay_stream *stream, struct assay_case *the_case);
 
 int64_t assay_grouped_parts(const void *problem);
 void assay_grouped_region(const void *problem, int64_t part, int output,

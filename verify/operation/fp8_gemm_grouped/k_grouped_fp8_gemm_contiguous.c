@@ -165,25 +165,6 @@ static void fill(const void *bound, enum assay_data_kind kind, uint64_t seed,
     }
 }
 
-static void draw(struct assay_stream *stream, double multiply_adds,
-                 struct assay_case *the_case)
-{
-    int64_t sizes[4], m, n, all_k;
-    int groups;
-    do {
-        all_k = 0;
-        groups = 1 + (int)assay_stream_below(stream, 4);
-        for (int g = 0; g < groups; g++)
-            all_k += sizes[g] = BLOCK * (int64_t)assay_stream_below(stream, 4);
-        m = BLOCK * (int64_t)(1 + assay_stream_below(stream, 2));
-        n = 8 + 8 * (int64_t)assay_stream_below(stream, 24);
-    } while ((double)(m * n * all_k) > multiply_adds);
-    assay_case_set(the_case, "m", m);
-    assay_case_set(the_case, "n", n);
-    assay_case_set_list(the_case, "ks", sizes, groups);
-    assay_grouped_draw_rest(stream, the_case);
-}
-
 static struct assay_cost cost(const void *bound)
 {
     const struct assay_fp8_gemm_grouped_problem *const grouped =
@@ -198,11 +179,12 @@ static struct assay_cost cost(const void *bound)
   {                                                                                      \
     .name = name_, .summary = summary_, .parameters = parameters, .numerics = numerics,  \
     .knobs = assay_fp8_gemm_nt_knobs, .properties = assay_k_grouped_properties,          \
+    .features = assay_k_grouped_features,                                                \
     .problem_bytes = sizeof(struct assay_fp8_gemm_grouped_nt_problem),                   \
     .numerics_bytes = sizeof(struct assay_fp8_gemm_numerics), .bind = bind_,             \
     .default_numerics = default_numerics,                                                \
     .check_numerics = assay_grouped_check_numerics, .shape = shape, .fill = fill,        \
-    .draw = draw, .parts = assay_grouped_parts, .region = assay_grouped_region,          \
+    .parts = assay_grouped_parts, .region = assay_grouped_region,                        \
     .model = assay_grouped_model, .narrow = assay_grouped_narrow,                        \
     .settle = assay_fp8_gemm_settle_unit, .oracle = assay_grouped_oracle,                \
     .place = assay_grouped_place, .cost = cost,                                          \

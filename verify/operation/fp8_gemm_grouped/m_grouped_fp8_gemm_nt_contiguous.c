@@ -116,30 +116,6 @@ static void defined(const void *bound, const struct assay_tensors *tensors, int6
     }
 }
 
-static void draw(struct assay_stream *stream, double multiply_adds,
-                 struct assay_case *the_case)
-{
-    int64_t sizes[4], rows, n, k;
-    int groups;
-    do {
-        rows = 0;
-        groups = 1 + (int)assay_stream_below(stream, 4);
-        for (int g = 0; g < groups; g++) {
-            sizes[g] =
-                assay_stream_below(stream, 5) ? assay_stream_below(stream, 200) : 0;
-            rows += aligned(sizes[g]);
-        }
-        n = 8 + 8 * assay_stream_below(stream, 24);
-        k = 16 * assay_stream_below(stream, 40);
-    } while (rows == 0 || (double)(rows * n * k) > multiply_adds);
-    assay_case_set_list(the_case, "group_m", sizes, groups);
-    assay_case_set(the_case, "n", n);
-    assay_case_set(the_case, "k", k);
-    assay_case_set(the_case, "out",
-                   assay_stream_below(stream, 2) ? ASSAY_F32 : ASSAY_BF16);
-    assay_grouped_draw_rest(stream, the_case);
-}
-
 static struct assay_cost cost(const void *bound)
 {
     const struct assay_fp8_gemm_grouped_nt_problem *const problem = bound;
@@ -157,6 +133,7 @@ const struct assay_operation assay_m_grouped_fp8_gemm_nt_contiguous = {
     .numerics = numerics,
     .knobs = assay_fp8_gemm_nt_knobs,
     .properties = assay_m_grouped_properties,
+    .features = assay_m_grouped_fp8_gemm_nt_contiguous_features,
     .problem_bytes = sizeof(struct assay_fp8_gemm_grouped_nt_problem),
     .numerics_bytes = sizeof(struct assay_fp8_gemm_numerics),
     .bind = bind,
@@ -164,7 +141,6 @@ const struct assay_operation assay_m_grouped_fp8_gemm_nt_contiguous = {
     .check_numerics = assay_grouped_check_numerics,
     .shape = shape,
     .fill = fill,
-    .draw = draw,
     .parts = assay_grouped_parts,
     .region = assay_grouped_region,
     .defined = defined,

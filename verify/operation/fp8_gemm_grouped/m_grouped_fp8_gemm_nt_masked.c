@@ -151,33 +151,6 @@ static void defined(const void *bound, const struct assay_tensors *tensors, int6
     }
 }
 
-static void draw(struct assay_stream *stream, double multiply_adds,
-                 struct assay_case *the_case)
-{
-    static const int64_t edges[] = { 0, 1, 63, 64, 65, 127, 128, 129, 192, 256 };
-    int64_t masks[4], m_max, n, k, groups, rows;
-    do {
-        rows = 0;
-        groups = 1 + assay_stream_below(stream, 4);
-        m_max = ALIGNMENT * (1 + assay_stream_below(stream, 2));
-        for (int64_t g = 0; g < groups; g++) {
-            const int64_t edge = edges[assay_stream_below(stream, 10)];
-            masks[g] = edge <= m_max ? edge : assay_stream_below(stream, 129);
-            rows += masks[g];
-        }
-        n = 8 + 8 * assay_stream_below(stream, 24);
-        k = 16 * assay_stream_below(stream, 40);
-    } while (rows == 0 || (double)(rows * n * k) > multiply_adds);
-    assay_case_set(the_case, "groups", groups);
-    assay_case_set(the_case, "m_max", m_max);
-    assay_case_set(the_case, "n", n);
-    assay_case_set(the_case, "k", k);
-    assay_case_set_list(the_case, "masked_m", masks, (int)groups);
-    assay_case_set(the_case, "out",
-                   assay_stream_below(stream, 2) ? ASSAY_F32 : ASSAY_BF16);
-    assay_grouped_draw_rest(stream, the_case);
-}
-
 static struct assay_cost cost(const void *bound)
 {
     const struct assay_fp8_gemm_grouped_nt_problem *const problem = bound;
@@ -199,6 +172,7 @@ const struct assay_operation assay_m_grouped_fp8_gemm_nt_masked = {
     .numerics = numerics,
     .knobs = assay_fp8_gemm_nt_knobs,
     .properties = assay_m_grouped_properties,
+    .features = assay_m_grouped_fp8_gemm_nt_masked_features,
     .problem_bytes = sizeof(struct assay_fp8_gemm_grouped_nt_problem),
     .numerics_bytes = sizeof(struct assay_fp8_gemm_numerics),
     .bind = bind,
@@ -206,7 +180,6 @@ const struct assay_operation assay_m_grouped_fp8_gemm_nt_masked = {
     .check_numerics = assay_grouped_check_numerics,
     .shape = shape,
     .fill = fill,
-    .draw = draw,
     .parts = assay_grouped_parts,
     .region = assay_grouped_region,
     .defined = defined,

@@ -70,8 +70,7 @@ void assay_fp8_gemm_fill_c(const struct assay_tensor *tensor, enum assay_data_ki
 void assay_fp8_gemm_nt_fill(const void *problem, enum assay_data_kind kind, uint64_t seed,
                             const struct assay_tensors *tensors);
 
-/* fp8_gemm_nt_draw.c */
-void assay_fp8_gemm_nt_draw(struct assay_stream *stream, double multiply_adds,
-                            struct assay_case *the_case);
+/* fp8_gemm_nt_features.c */
+extern const struct assay_feature assay_fp8_gemm_nt_features[];
 
 #endif

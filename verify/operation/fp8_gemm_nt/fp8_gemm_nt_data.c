@@ -4,18 +4,22 @@
 #include "ref/format/minifloat.h"
 #include "ref/fp8_gemm_mx_problem.h"
 #include "ref/layout/scale_layout.h"
+#include "verify/data/runs.h"
 #include "verify/operation/fp8_gemm_nt/fp8_gemm_nt.h"
 
 #include <assert.h>
 #include <string.h>
 
-enum { BLOCK = 128, UE8M0_BIAS = 127 };
+enum { BLOCK = 128, UE8M0_BIAS = 127, F32_ONE = 0x3F800000, LARGEST_C = 1 << 20 };
 
 /* Sizes of values that spread over a format's codes. */
 struct span {
     double largest, typical, small;
 };
 static const struct span fp8_span = { 448, 112, 1 }, e2m1_span = { 6, 1.5, 0.4 };
+
+/* The ends are those of kind wide. */
+static const struct assay_scale_range scale_range = { -40, 20, -12, 4 };
 
 struct row { /* one row of an operand under construction */
     struct assay_stream *stream;
@@ -182,12 +186,29 @@ static void fill_exact(const struct row *row)
     }
 }
 
+static void fill_runs(const struct row *row)
+{
+    const struct assay_run_range range =
+        assay_run_range(row->format->format, 0, row->span->typical);
+    struct assay_runs runs;
+    assay_runs_begin(&runs, row->stream);
+    for (int64_t k = 0; k < row->columns; k++)
+        row->codes[k * row->stride] = (uint8_t)assay_runs_next(&runs, &range);
+}
+
+static void fill_zeros(const struct row *row)
+{
+    for (int64_t k = 0; k < row->columns; k++)
+        row->codes[k * row->stride] = 0;
+}
+
 static void (*const fill_operand_row[ASSAY_DATA_KIND_COUNT])(const struct row *) = {
     [ASSAY_DATA_NORMAL] = fill_normal,     [ASSAY_DATA_UNIFORM] = fill_uniform,
     [ASSAY_DATA_WIDE] = fill_wide,         [ASSAY_DATA_OUTLIER] = fill_outlier,
     [ASSAY_DATA_CANCEL] = fill_cancel,     [ASSAY_DATA_SUBNORMAL] = fill_subnormal,
     [ASSAY_DATA_SPECIAL] = fill_special,   [ASSAY_DATA_TIES] = fill_ties,
     [ASSAY_DATA_POSITIVE] = fill_positive, [ASSAY_DATA_EXACT] = fill_exact,
+    [ASSAY_DATA_RUNS] = fill_runs,         [ASSAY_DATA_ZERO] = fill_zeros,
 };
 
 static void fill_operand(const struct assay_tensor *tensor, enum assay_data_kind kind,
@@ -231,6 +252,7 @@ static uint32_t draw_scale(struct assay_stream *stream, enum assay_data_kind kin
     const uint32_t draw = assay_stream_next(stream);
     const uint32_t mantissa = assay_stream_next(stream) >> 9;
     switch (kind) {
+    case ASSAY_DATA_ZERO: return F32_ONE;
     case ASSAY_DATA_WIDE: return scale_bits(-40 + (int)(draw % 61), mantissa);
     case ASSAY_DATA_SUBNORMAL: return scale_bits(-60 + (int)(draw % 5), mantissa);
     default: return scale_bits(-12 + (int)(draw % 4), mantissa);
@@ -268,8 +290,13 @@ void assay_fp8_gemm_fill_scale(const struct assay_tensor *tensor,
         const bool is_odd =
             kind == ASSAY_DATA_SPECIAL && i > 0 && chance < UINT32_MAX / 8;
         uint32_t *const row = (uint32_t *)tensor->data + i * tensor->stride[0];
+        struct assay_runs runs;
+        assay_runs_begin(&runs, &stream);
         for (int64_t block = 0; block < tensor->shape[1]; block++) {
-            const uint32_t drawn = draw_scale(&stream, kind);
+            const uint32_t drawn =
+                kind == ASSAY_DATA_RUNS
+                    ? assay_run_scale_bits(assay_runs_next_scale(&runs, &scale_range))
+                    : draw_scale(&stream, kind);
             uint32_t *const scale = &row[block * tensor->stride[1]];
             *scale = is_exact ? scale_bits(-4 + (int)(choice % 5), 0) : drawn;
             if (is_odd && block == choice >> 30) *scale = special_scale(choice);
@@ -284,6 +311,7 @@ static uint32_t draw_mx_scale(struct assay_stream *stream, enum assay_data_kind 
     const int smallest = format == ASSAY_E5M2 ? -62 : format == ASSAY_E2M1 ? -77 : -70;
     const int draw = (int)(assay_stream_next(stream) >> 8);
     switch (kind) {
+    case ASSAY_DATA_ZERO: return (uint32_t)UE8M0_BIAS;
     case ASSAY_DATA_WIDE: return (uint32_t)(UE8M0_BIAS - 40 + draw % 61);
     case ASSAY_DATA_SUBNORMAL: return (uint32_t)(UE8M0_BIAS + smallest + draw % 8);
     default: return (uint32_t)(UE8M0_BIAS - 12 + draw % 4);
@@ -303,8 +331,14 @@ static void fill_mx_scale_row(const struct assay_tensor *tensor, int64_t row,
     const uint32_t chance = assay_stream_next(&stream);
     const uint32_t choice = assay_stream_next(&stream);
     const bool is_odd = kind == ASSAY_DATA_SPECIAL && row > 0 && chance < UINT32_MAX / 8;
+    struct assay_runs runs;
+    assay_runs_begin(&runs, &stream);
     for (int64_t group = 0; group < tensor->shape[0] * ASSAY_SCALES_IN_WORD; group++) {
-        const uint32_t drawn = draw_mx_scale(&stream, kind, format);
+        const uint32_t drawn =
+            kind == ASSAY_DATA_RUNS
+                ? (uint32_t)(assay_runs_next_scale(&runs, &scale_range).exponent +
+                             UE8M0_BIAS)
+                : draw_mx_scale(&stream, kind, format);
         uint32_t code = is_exact ? (uint32_t)UE8M0_BIAS - 4 + choice % 5 : drawn;
         if (is_odd && group == choice >> 30) code = specials[choice % 4];
         if (group >= groups) code = 0;
@@ -340,6 +374,7 @@ static uint32_t draw_c(struct assay_stream *stream, enum assay_data_kind kind)
     const uint32_t draw = assay_stream_next(stream);
     const double normal = assay_stream_normal(stream);
     switch (kind) {
+    case ASSAY_DATA_ZERO: return 0;
     case ASSAY_DATA_EXACT:
     case ASSAY_DATA_TIES: return integer_bits((int)(draw >> 24) - 128);
     case ASSAY_DATA_SUBNORMAL: return draw & 0x807FFFFF;
@@ -358,13 +393,17 @@ static uint32_t draw_c(struct assay_stream *stream, enum assay_data_kind kind)
 void assay_fp8_gemm_fill_c(const struct assay_tensor *tensor, enum assay_data_kind kind,
                            uint64_t seed, int64_t first_key)
 {
+    const struct assay_run_range range = assay_run_range(ASSAY_F32, LARGEST_C, 1);
     for (int64_t i = 0; i < tensor->shape[0]; i++) {
         struct assay_stream stream;
+        struct assay_runs runs;
         assay_stream_open(&stream, seed, tensor->name, assay_data_kinds[kind].name,
                           first_key + i);
+        assay_runs_begin(&runs, &stream);
         uint32_t *const row = (uint32_t *)tensor->data + i * tensor->stride[0];
         for (int64_t j = 0; j < tensor->shape[1]; j++)
-            row[j] = draw_c(&stream, kind);
+            row[j] = kind == ASSAY_DATA_RUNS ? assay_runs_next(&runs, &range)
+                                             : draw_c(&stream, kind);
     }
 }
 

@@ -2,8 +2,10 @@
 /* Relations of the dense GEMM: one view, of the whole call. */
 #include "verify/operation/fp8_gemm_nt/fp8_gemm_nt_properties.h"
 
+#include "verify/operation/fp8_gemm_nt/fp8_gemm_accumulator.h"
 #include "verify/operation/fp8_gemm_nt/fp8_gemm_nt.h"
 #include "verify/operation/fp8_gemm_nt/fp8_gemm_relation.h"
+#include "verify/operation/numerics.h"
 
 static int count(const void *problem)
 {
@@ -141,6 +143,24 @@ static bool reverse_blocks(const struct assay_property_run *first,
     return true;
 }
 
+/* The bound of such sums, which is asked of every relation, is 0 or the distance to the
+ * one possible output: there is nothing left to expect. */
+static bool fill_accumulator(const struct assay_property_run *first,
+                             const struct assay_property_run *second)
+{
+    const struct assay_case *const the_case = second->the_case;
+    const struct assay_gemm_view view = view_of(second);
+    union assay_numerics_storage numerics;
+    struct assay_message ignored;
+    (void)first;
+    if (assay_numerics_parse(the_case->operation, second->problem, the_case->numerics,
+                             &numerics, &ignored) != ASSAY_RAN)
+        return false;
+    const struct assay_fp8_gemm_precision precision =
+        assay_fp8_gemm_precision_of((const void *)&numerics);
+    return assay_gemm_fill_accumulator(&view, &precision);
+}
+
 const struct assay_property assay_fp8_gemm_nt_properties[] = {
     { "doubling", "sfa, and c, times two: d times two, to the bit",
       ASSAY_PROPERTY_MATHEMATICS, NULL, double_scales, expect_double },
@@ -150,6 +170,8 @@ const struct assay_property assay_fp8_gemm_nt_properties[] = {
       ASSAY_PROPERTY_MATHEMATICS, NULL, reverse_columns, NULL },
     { "blocks", "scale blocks of K reversed, with their scales: within the bound",
       ASSAY_PROPERTY_MATHEMATICS, NULL, reverse_blocks, NULL },
+    { "full-accumulator", "integers that just fit the accumulator: their exact sums",
+      ASSAY_PROPERTY_MATHEMATICS, NULL, fill_accumulator, NULL },
     { "rows", "rows of a reversed, with their scales: rows of d reversed, to the bit",
       ASSAY_PROPERTY_BATCH, NULL, reverse_rows, expect_reversed },
     { "fewer-rows", "the last half of the rows alone: the same bits",

@@ -3,6 +3,7 @@
 #include "verify/operation/mla/mla_data.h"
 
 #include "ref/format/minifloat.h"
+#include "verify/data/runs.h"
 
 #include <assert.h>
 #include <math.h>
@@ -224,12 +225,25 @@ static void fill_needle(const struct row *row)
     }
 }
 
+/* Scores of two rows of largest values: 576 * 4 * 8 / 24, 1108 units of log 2. */
+static void fill_runs(const struct row *row)
+{
+    const bool is_key = row->vector->is_key;
+    const struct assay_run_range range =
+        assay_run_range(row->vector->format, is_key ? 8 : 4, is_key ? 1 : 2);
+    struct assay_runs runs;
+    assay_runs_begin(&runs, row->stream);
+    for (int64_t i = 0; i < row->vector->count; i++)
+        row->vector->element[i] = (uint16_t)assay_runs_next(&runs, &range);
+}
+
 static void (*const fill_vector[ASSAY_DATA_KIND_COUNT])(const struct row *) = {
     [ASSAY_DATA_NORMAL] = fill_normal,     [ASSAY_DATA_UNIFORM] = fill_uniform,
     [ASSAY_DATA_WIDE] = fill_wide,         [ASSAY_DATA_OUTLIER] = fill_outlier,
     [ASSAY_DATA_CANCEL] = fill_cancel,     [ASSAY_DATA_SUBNORMAL] = fill_subnormal,
     [ASSAY_DATA_SPECIAL] = fill_special,   [ASSAY_DATA_TIES] = fill_ties,
     [ASSAY_DATA_POSITIVE] = fill_positive, [ASSAY_DATA_EXACT] = fill_exact,
+    [ASSAY_DATA_RUNS] = fill_runs,         [ASSAY_DATA_ZERO] = fill_zeros,
     [ASSAY_DATA_NEEDLE] = fill_needle,
 };
 
@@ -265,6 +279,7 @@ void assay_mla_fill_sink(const struct assay_tensor *attn_sink, enum assay_data_k
         double value = assay_stream_normal(&stream);
         if (choice < 3) value = HUGE_VAL;
         if ((choice >= 3 && choice < 6) || is_neutral) value = -HUGE_VAL;
+        if (kind == ASSAY_DATA_ZERO) value = 0;
         assay_tensor_set_bits(attn_sink, head,
                               assay_minifloat_encode(f32, value, ASSAY_OVERFLOW_SPECIAL));
     }
@@ -272,30 +287,66 @@ void assay_mla_fill_sink(const struct assay_tensor *attn_sink, enum assay_data_k
 
 /* Four rounds of a balanced Feistel network permute 2^(2 * half_bits) numbers, at most
  * four times @count; following a cycle until it is back below @count permutes those. */
+enum { ROUNDS = 4 };
+struct network {
+    uint32_t key[ROUNDS], half_bits, mask;
+};
+
+static struct network open_network(uint64_t seed, const char *name, int64_t count)
+{
+    struct network network = { .half_bits = 1 };
+    struct assay_stream stream;
+    assert(count > 0 && count <= INT32_MAX);
+    assay_stream_open(&stream, seed, name, "shuffle", 0);
+    for (int round = 0; round < ROUNDS; round++)
+        network.key[round] = assay_stream_next(&stream);
+    while (INT64_C(1) << 2 * network.half_bits < count)
+        network.half_bits++;
+    network.mask = (1u << network.half_bits) - 1;
+    return network;
+}
+
+/* Wellons' hash lowbias32. */
+static uint32_t mixed(const struct network *network, int round, uint32_t half)
+{
+    uint32_t word = (half ^ network->key[round]) * 0x7FEB352Du;
+    word = (word ^ word >> 15) * 0x846CA68Bu;
+    return (word ^ word >> 16) & network->mask;
+}
+
 int64_t assay_mla_shuffled(uint64_t seed, const char *name, int64_t count, int64_t index)
 {
-    struct assay_stream stream;
-    uint32_t key[4], half_bits = 1;
-    assert(count > 0 && count <= INT32_MAX && index >= 0 && index < count);
-    assay_stream_open(&stream, seed, name, "shuffle", 0);
-    for (int round = 0; round < 4; round++)
-        key[round] = assay_stream_next(&stream);
-    while (INT64_C(1) << 2 * half_bits < count)
-        half_bits++;
-    const uint32_t mask = (1u << half_bits) - 1;
+    const struct network network = open_network(seed, name, count);
+    assert(index >= 0 && index < count);
     do {
-        uint32_t left = (uint32_t)(index >> half_bits), right = (uint32_t)index & mask;
-        for (int round = 0; round < 4; round++) {
-            /* Wellons' hash lowbias32. */
-            uint32_t mixed = (right ^ key[round]) * 0x7FEB352Du;
-            mixed = (mixed ^ mixed >> 15) * 0x846CA68Bu;
-            const uint32_t next = left ^ ((mixed ^ mixed >> 16) & mask);
+        uint32_t left = (uint32_t)(index >> network.half_bits);
+        uint32_t right = (uint32_t)index & network.mask;
+        for (int round = 0; round < ROUNDS; round++) {
+            const uint32_t next = left ^ mixed(&network, round, right);
             left = right;
             right = next;
         }
-        index = (int64_t)left << half_bits | right;
+        index = (int64_t)left << network.half_bits | right;
     } while (index >= count);
     return index;
+}
+
+int64_t assay_mla_unshuffled(uint64_t seed, const char *name, int64_t count,
+                             int64_t place)
+{
+    const struct network network = open_network(seed, name, count);
+    assert(place >= 0 && place < count);
+    do {
+        uint32_t left = (uint32_t)(place >> network.half_bits);
+        uint32_t right = (uint32_t)place & network.mask;
+        for (int round = ROUNDS - 1; round >= 0; round--) {
+            const uint32_t before = right ^ mixed(&network, round, left);
+            right = left;
+            left = before;
+        }
+        place = (int64_t)left << network.half_bits | right;
+    } while (place >= count);
+    return place;
 }
 
 void assay_mla_shuffle(uint64_t seed, const char *name, int64_t count, int32_t *order)

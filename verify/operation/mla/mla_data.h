@@ -43,7 +43,7 @@ void assay_mla_fill_vector(const struct assay_mla_vector *vector,
 int64_t assay_mla_needle(uint64_t seed, int64_t request, int64_t tokens);
 
 /* attn_sink: normal values, about three in ten +infinity and three in ten -infinity; all
- * -infinity for kinds exact and needle, whose results may not be diluted. */
+ * -infinity for kinds exact and needle, whose results may not be diluted; 0 for zero. */
 void assay_mla_fill_sink(const struct assay_tensor *attn_sink, enum assay_data_kind kind,
                          uint64_t seed);
 
@@ -51,6 +51,9 @@ void assay_mla_fill_sink(const struct assay_tensor *attn_sink, enum assay_data_k
  * one entry of it without memory for the others. */
 void assay_mla_shuffle(uint64_t seed, const char *name, int64_t count, int32_t *order);
 int64_t assay_mla_shuffled(uint64_t seed, const char *name, int64_t count, int64_t index);
+/* The index that assay_mla_shuffled takes to @place. */
+int64_t assay_mla_unshuffled(uint64_t seed, const char *name, int64_t count,
+                             int64_t place);
 
 /* Plans a case can ask for. */
 enum assay_mla_plan_choice {

@@ -28,14 +28,14 @@ enum assay_status assay_mla_absorb_expect(const struct assay_mla_absorb_problem 
 /* mla_absorb_data.c */
 enum {
     ASSAY_MLA_ABSORB_KINDS = 1 << ASSAY_DATA_NORMAL | 1 << ASSAY_DATA_UNIFORM |
-                             1 << ASSAY_DATA_POSITIVE | 1 << ASSAY_DATA_EXACT,
+                             1 << ASSAY_DATA_POSITIVE | 1 << ASSAY_DATA_EXACT |
+                             1 << ASSAY_DATA_RUNS | 1 << ASSAY_DATA_ZERO,
     ASSAY_MLA_ABSORB_LARGEST_EXACT_N = 256,
 };
 void assay_mla_absorb_fill(const void *problem, enum assay_data_kind kind, uint64_t seed,
                            const struct assay_tensors *tensors);
 
-/* mla_absorb_draw.c */
-void assay_mla_absorb_draw(struct assay_stream *stream, double multiply_adds,
-                           struct assay_case *the_case);
+/* mla_absorb_features.c */
+extern const struct assay_feature assay_mla_absorb_features[];
 
 #endif

@@ -3,6 +3,7 @@
  * sizes that do not depend on the extents, so that a smaller case keeps the values it
  * shares. */
 #include "ref/format/minifloat.h"
+#include "verify/data/runs.h"
 #include "verify/operation/mla_absorb/mla_absorb.h"
 
 #include <assert.h>
@@ -68,11 +69,27 @@ static void fill_exact(const struct row *row)
     }
 }
 
+static void fill_runs(const struct row *row)
+{
+    const struct assay_run_range range =
+        assay_run_range(row->tensor->format, 4 * row->size, row->size);
+    struct assay_runs runs;
+    assay_runs_begin(&runs, row->stream);
+    for (int64_t k = 0; k < row->columns; k++)
+        assay_tensor_set_bits(row->tensor, row->first + k,
+                              assay_runs_next(&runs, &range));
+}
+
+static void fill_zeros(const struct row *row)
+{
+    for (int64_t k = 0; k < row->columns; k++)
+        put(row, k, 0);
+}
+
 static void (*const fill_row[ASSAY_DATA_KIND_COUNT])(const struct row *) = {
-    [ASSAY_DATA_NORMAL] = fill_normal,
-    [ASSAY_DATA_UNIFORM] = fill_uniform,
-    [ASSAY_DATA_POSITIVE] = fill_positive,
-    [ASSAY_DATA_EXACT] = fill_exact,
+    [ASSAY_DATA_NORMAL] = fill_normal,     [ASSAY_DATA_UNIFORM] = fill_uniform,
+    [ASSAY_DATA_POSITIVE] = fill_positive, [ASSAY_DATA_EXACT] = fill_exact,
+    [ASSAY_DATA_RUNS] = fill_runs,         [ASSAY_DATA_ZERO] = fill_zeros,
 };
 
 /* Rows of all but the last dimension; the first of three has a key of its own. */

@@ -51,10 +51,8 @@ void assay_mla_cache_fill_x(const void *problem, enum assay_data_kind kind, uint
 void assay_mla_cache_fill(const void *problem, enum assay_data_kind kind, uint64_t seed,
                           const struct assay_tensors *tensors);
 
-/* mla_cache_draw.c */
-void assay_mla_cache_quantise_draw(struct assay_stream *stream, double multiply_adds,
-                                   struct assay_case *the_case);
-void assay_mla_cache_dequantise_draw(struct assay_stream *stream, double multiply_adds,
-                                     struct assay_case *the_case);
+/* mla_cache_features.c */
+extern const struct assay_feature assay_mla_cache_quantise_features[];
+extern const struct assay_feature assay_mla_cache_dequantise_features[];
 
 #endif

@@ -2,11 +2,13 @@
 /* Caches to be dequantised: logical tokens, packed. One stream a token. Slots without a
  * token and padding keep the NaN they come with. */
 #include "ref/format/minifloat.h"
+#include "verify/data/runs.h"
 #include "verify/operation/mla_cache/mla_cache.h"
 
 #include <assert.h>
+#include <string.h>
 
-enum { ROPE_NAN = 0x7FC1, ROPE_INFINITY = 0xFF80 };
+enum { ROPE_NAN = 0x7FC1, ROPE_INFINITY = 0xFF80, RUNS_OF_CODES = 1 << 12 };
 
 struct row { /* one token under construction */
     const struct assay_mla_cache_problem *problem;
@@ -207,12 +209,56 @@ static void fill_exact(const struct row *row)
     fill_any_codes(row);
 }
 
+/* The ends are those of kind wide, as far as products with all codes are finite. */
+static void fill_run_scales(const struct row *row, struct assay_runs *runs)
+{
+    static const struct assay_scale_range e4m3_range = { -9, 8, -5, 8 };
+    static const struct assay_scale_range wide_range = { -127, 118, -13, 8 };
+    const int kept_bits = assay_minifloat(row->layout->scale)->mantissa_bits;
+    const bool is_power =
+        row->layout->scale == ASSAY_F32 && row->problem->has_power_of_two_scale;
+    for (int i = 0; i < row->layout->scales; i++) {
+        const struct assay_run_scale scale = assay_runs_next_scale(
+            runs, row->layout->scale == ASSAY_E4M3 ? &e4m3_range : &wide_range);
+        const double mantissa = is_power ? 0 : scale.mantissa >> (23 - kept_bits);
+        put_scale(row, i,
+                  (1 + mantissa * assay_power_of_two(-kept_bits)) *
+                      assay_power_of_two(scale.exponent));
+    }
+}
+
+/* Scales, then codes and the bf16 tail in one walk. */
+static void fill_runs(const struct row *row)
+{
+    const struct assay_run_range codes =
+        assay_run_range(row->layout->code, 0, is_fp4(row) ? 2 : 120);
+    const struct assay_run_range tail = assay_run_range(ASSAY_BF16, 0, 1);
+    struct assay_runs runs;
+    assay_runs_begin(&runs, row->stream);
+    fill_run_scales(row, &runs);
+    assay_stream_jump(row->stream, RUNS_OF_CODES);
+    assay_runs_begin(&runs, row->stream);
+    for (int i = 0; i < row->layout->coded_dims; i++)
+        row->token->code[i] = (uint8_t)assay_runs_next(&runs, &codes);
+    for (int i = 0; i < row->layout->rope_dims; i++)
+        row->token->rope[i] = (uint16_t)assay_runs_next(&runs, &tail);
+}
+
+static void fill_zeros(const struct row *row)
+{
+    for (int i = 0; i < row->layout->scales; i++)
+        put_scale(row, i, 1);
+    memset(row->token->code, 0, sizeof(row->token->code));
+    memset(row->token->rope, 0, sizeof(row->token->rope));
+}
+
 static void (*const fill_row[ASSAY_DATA_KIND_COUNT])(const struct row *) = {
     [ASSAY_DATA_NORMAL] = fill_normal,       [ASSAY_DATA_UNIFORM] = fill_uniform,
     [ASSAY_DATA_WIDE] = fill_wide,           [ASSAY_DATA_OUTLIER] = fill_outlier,
     [ASSAY_DATA_SUBNORMAL] = fill_subnormal, [ASSAY_DATA_SPECIAL] = fill_special,
     [ASSAY_DATA_TIES] = fill_ties,           [ASSAY_DATA_POSITIVE] = fill_positive,
-    [ASSAY_DATA_EXACT] = fill_exact,
+    [ASSAY_DATA_EXACT] = fill_exact,         [ASSAY_DATA_RUNS] = fill_runs,
+    [ASSAY_DATA_ZERO] = fill_zeros,
 };
 
 void assay_mla_cache_fill(const void *bound, enum assay_data_kind kind, uint64_t seed,
@@ -222,6 +268,7 @@ void assay_mla_cache_fill(const void *bound, enum assay_data_kind kind, uint64_t
     const struct assay_mla_token_layout *const layout =
         &assay_mla_token_layouts[problem->kv];
     const struct assay_tensor *const k_cache = &tensors->item[ASSAY_MLA_CACHE_INPUT];
+    const bool has_own_rope = kind == ASSAY_DATA_RUNS || kind == ASSAY_DATA_ZERO;
     assert(kind < ASSAY_DATA_KIND_COUNT && fill_row[kind]);
     for (int64_t i = 0; i < problem->tokens; i++) {
         struct assay_stream stream;
@@ -229,7 +276,7 @@ void assay_mla_cache_fill(const void *bound, enum assay_data_kind kind, uint64_t
         const struct row row = { problem, layout, &stream, &token, i };
         assay_stream_open(&stream, seed, k_cache->name, assay_data_kinds[kind].name, i);
         fill_row[kind](&row);
-        fill_rope(&row);
+        if (!has_own_rope) fill_rope(&row);
         if (kind == ASSAY_DATA_SPECIAL) fill_special_rope(&row);
         assay_mla_token_pack(layout, problem->page_size, i % problem->page_size, &token,
                              (uint8_t *)k_cache->data +

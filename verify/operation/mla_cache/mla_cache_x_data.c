@@ -2,6 +2,7 @@
 /* Keys to be quantised: one stream a token, and the same number of draws for every
  * element, so that a case with fewer tokens keeps the values it shares. */
 #include "ref/format/minifloat.h"
+#include "verify/data/runs.h"
 #include "verify/operation/mla_cache/mla_cache.h"
 
 #include <assert.h>
@@ -126,12 +127,28 @@ static void fill_exact(const struct row *row)
     fill_codes(row, false);
 }
 
+static void fill_runs(const struct row *row)
+{
+    const struct assay_run_range range = assay_run_range(ASSAY_BF16, 0, 1);
+    struct assay_runs runs;
+    assay_runs_begin(&runs, row->stream);
+    for (int i = 0; i < row->layout->d_qk; i++)
+        row->x[i] = (uint16_t)assay_runs_next(&runs, &range);
+}
+
+static void fill_zeros(const struct row *row)
+{
+    for (int i = 0; i < row->layout->d_qk; i++)
+        row->x[i] = 0;
+}
+
 static void (*const fill_row[ASSAY_DATA_KIND_COUNT])(const struct row *) = {
     [ASSAY_DATA_NORMAL] = fill_normal,       [ASSAY_DATA_UNIFORM] = fill_uniform,
     [ASSAY_DATA_WIDE] = fill_wide,           [ASSAY_DATA_OUTLIER] = fill_outlier,
     [ASSAY_DATA_SUBNORMAL] = fill_subnormal, [ASSAY_DATA_SPECIAL] = fill_special,
     [ASSAY_DATA_TIES] = fill_ties,           [ASSAY_DATA_POSITIVE] = fill_positive,
-    [ASSAY_DATA_EXACT] = fill_exact,
+    [ASSAY_DATA_EXACT] = fill_exact,         [ASSAY_DATA_RUNS] = fill_runs,
+    [ASSAY_DATA_ZERO] = fill_zeros,
 };
 
 void assay_mla_cache_fill_x(const void *bound, enum assay_data_kind kind, uint64_t seed,

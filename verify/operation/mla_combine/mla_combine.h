@@ -42,8 +42,7 @@ void assay_mla_combine_used(const void *problem, const struct assay_tensors *ten
 /* mla_combine_properties.c */
 extern const struct assay_property assay_mla_combine_properties[];
 
-/* mla_combine_draw.c */
-void assay_mla_combine_draw(struct assay_stream *stream, double multiply_adds,
-                            struct assay_case *the_case);
+/* mla_combine_features.c */
+extern const struct assay_feature assay_mla_combine_features[];
 
 #endif

@@ -3,6 +3,7 @@
  * for every element, so that a smaller case keeps the values it shares; and which inputs
  * are legal. */
 #include "ref/unit/scalar.h"
+#include "verify/data/runs.h"
 #include "verify/operation/mla/mla_data.h"
 #include "verify/operation/mla_combine/mla_combine.h"
 
@@ -16,6 +17,7 @@ struct row { /* one split of one token and head, under construction */
     int64_t token, head;
     float *partial;
     struct assay_stream stream;
+    struct assay_runs partials, lses; /* kind runs: along columns, along heads */
 };
 
 /* Splits are at most 160, tokens and heads at most 4096. */
@@ -81,6 +83,12 @@ static double cancelling(struct row *row, int64_t column)
     return row->split % 2 && column % 16 ? -value : value;
 }
 
+static double run_value(struct assay_runs *runs, double largest, double ordinary)
+{
+    const struct assay_run_range range = assay_run_range(ASSAY_F32, largest, ordinary);
+    return (double)assay_f32_from_bits(assay_runs_next(runs, &range));
+}
+
 static double partial_of(struct row *row, int64_t column)
 {
     struct assay_stream *const stream = &row->stream;
@@ -96,13 +104,17 @@ static double partial_of(struct row *row, int64_t column)
     case ASSAY_DATA_TIES: return tie(stream, row->problem->format);
     case ASSAY_DATA_POSITIVE: return 0.5 + assay_stream_unit(stream);
     case ASSAY_DATA_EXACT: return (double)(assay_stream_next(stream) % 17) - 8;
+    case ASSAY_DATA_RUNS: return run_value(&row->partials, is_f16 ? 0x1p14 : 0x1p120, 1);
+    case ASSAY_DATA_ZERO: return 0;
     default: return assay_stream_normal(stream);
     }
 }
 
 /* In base 2. All splits of a row have one lse where weights are to be equal. */
-static double lse_of(const struct row *row)
+static double lse_of(struct row *row)
 {
+    if (row->kind == ASSAY_DATA_RUNS) return run_value(&row->lses, 160, 3);
+    if (row->kind == ASSAY_DATA_ZERO) return 0;
     struct assay_stream stream;
     const bool is_shared = row->kind == ASSAY_DATA_EXACT;
     const int64_t pair = row->kind == ASSAY_DATA_CANCEL ? row->split / 2 : row->split;
@@ -142,9 +154,11 @@ static bool is_empty(const struct row *row, double share)
 static void fill_row(struct row *row, double share, float *lse)
 {
     const bool has_no_key = is_empty(row, share);
-    *lse = has_no_key ? -INFINITY : (float)lse_of(row);
+    const float weight = (float)lse_of(row);
+    *lse = has_no_key ? -INFINITY : weight;
     open_stream(row, &row->stream, "oaccum",
                 row->kind == ASSAY_DATA_CANCEL ? row->split / 2 : row->split);
+    assay_runs_begin(&row->partials, &row->stream);
     for (int64_t column = 0; column < ASSAY_MLA_D_V; column++)
         row->partial[column] = has_no_key ? 0 : (float)partial_of(row, column);
 }
@@ -155,8 +169,11 @@ static void fill_request(struct row *row, double share, int64_t first,
     const struct assay_tensor *const oaccum = &tensors->item[ASSAY_COMBINE_OACCUM];
     const struct assay_tensor *const lseaccum = &tensors->item[ASSAY_COMBINE_LSEACCUM];
     for (row->split = 0; row->split < row->splits; row->split++)
-        for (row->token = 0; row->token < row->problem->s_q; row->token++)
-            for (row->head = 0; row->head < row->problem->h_q; row->head++) {
+        for (row->token = 0; row->token < row->problem->s_q; row->token++) {
+            row->head = 0;
+            open_stream(row, &row->stream, "lseaccum", row->split);
+            assay_runs_begin(&row->lses, &row->stream);
+            for (; row->head < row->problem->h_q; row->head++) {
                 const int64_t at = first + row->split;
                 row->partial = (float *)oaccum->data + at * oaccum->stride[0] +
                                row->token * oaccum->stride[1] +
@@ -166,6 +183,7 @@ static void fill_request(struct row *row, double share, int64_t first,
                              row->token * lseaccum->stride[1] +
                              row->head * lseaccum->stride[2]);
             }
+        }
 }
 
 void assay_mla_combine_fill(const void *problem, enum assay_data_kind kind, uint64_t seed,

@@ -63,8 +63,7 @@ void assay_mla_dense_decode_used(const void *problem, const struct assay_tensors
 /* mla_dense_decode_properties.c */
 extern const struct assay_property assay_mla_dense_decode_properties[];
 
-/* mla_dense_decode_draw.c */
-void assay_mla_dense_decode_draw(struct assay_stream *stream, double multiply_adds,
-                                 struct assay_case *the_case);
+/* mla_dense_decode_features.c */
+extern const struct assay_feature assay_mla_dense_decode_features[];
 
 #endif

@@ -39,8 +39,7 @@ enum assay_status assay_mla_plan_check_lengths(const void *problem,
 /* mla_plan_properties.c */
 extern const struct assay_property assay_mla_plan_properties[];
 
-/* mla_plan_draw.c */
-void assay_mla_plan_draw(struct assay_stream *stream, double multiply_adds,
-                         struct assay_case *the_case);
+/* mla_plan_features.c */
+extern const struct assay_feature assay_mla_plan_features[];
 
 #endif

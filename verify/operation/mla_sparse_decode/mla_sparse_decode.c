@@ -131,6 +131,9 @@ static const struct assay_parameter parameters[] = {
       .maximum = 1000 * ASSAY_FRACTION_UNIT,
       .is_fraction = true },
     { .name = "lse", .meaning = "unit of lse", .choices = lse_units },
+    { .name = "indices",
+      .meaning = "which tokens lists name",
+      .choices = assay_mla_index_patterns },
     { .name = NULL },
 };
 
@@ -375,6 +378,7 @@ const struct assay_operation assay_mla_sparse_decode = {
     .numerics = numerics_table,
     .knobs = assay_mla_knobs,
     .properties = assay_mla_sparse_decode_properties,
+    .features = assay_mla_sparse_decode_features,
     .problem_bytes = sizeof(struct assay_mla_sparse_decode_task),
     .numerics_bytes = sizeof(struct assay_mla_numerics),
     .data_kinds = ASSAY_MLA_SPARSE_DECODE_KINDS,
@@ -384,7 +388,6 @@ const struct assay_operation assay_mla_sparse_decode = {
     .shape = shape,
     .fill = assay_mla_sparse_decode_fill,
     .check_inputs = assay_mla_sparse_decode_check,
-    .draw = assay_mla_sparse_decode_draw,
     .parts = parts,
     .region = region,
     .used = assay_mla_sparse_decode_used,

@@ -6,6 +6,7 @@
 
 #include "ref/layout/mla_cache.h"
 #include "verify/operation/mla/mla_data.h"
+#include "verify/operation/mla/mla_indices.h"
 
 extern const struct assay_operation assay_mla_sparse_decode;
 
@@ -24,8 +25,9 @@ struct assay_mla_sparse_decode_task {
     struct assay_mla_sparse_decode_problem problem; /* first: all that backends see */
     struct assay_mla_token_pool main, extra;
     enum assay_mla_plan_choice plan;
-    int64_t invalid;     /* of ASSAY_FRACTION_UNIT */
-    bool has_any_scales; /* v32: scales that are no powers of two */
+    enum assay_mla_index_pattern pattern; /* of all lists */
+    int64_t invalid;                      /* of ASSAY_FRACTION_UNIT */
+    bool has_any_scales;                  /* v32: scales that are no powers of two */
     int32_t length[ASSAY_MAX_LIST_VALUES];
 };
 
@@ -109,8 +111,7 @@ bool assay_mla_sparse_decode_expect_padded(const struct assay_property_run *firs
                                            const struct assay_property_run *second,
                                            int output, int64_t element, uint32_t *bits);
 
-/* mla_sparse_decode_draw.c */
-void assay_mla_sparse_decode_draw(struct assay_stream *stream, double multiply_adds,
-                                  struct assay_case *the_case);
+/* mla_sparse_decode_features.c */
+extern const struct assay_feature assay_mla_sparse_decode_features[];
 
 #endif

@@ -239,10 +239,13 @@ enum assay_status assay_mla_sparse_decode_bind(const struct assay_case *the_case
     task->plan = (enum assay_mla_plan_choice)assay_case_value(the_case, "plan");
     task->invalid = assay_case_value(the_case, "invalid");
     task->has_any_scales = assay_case_value(the_case, "scales");
+    task->pattern = (enum assay_mla_index_pattern)assay_case_value(the_case, "indices");
     enum assay_status status = bind_main(the_case, task, message);
     if (status == ASSAY_RAN) status = bind_extra(the_case, task, message);
     if (status == ASSAY_RAN) status = refuse_illegal(the_case, task, message);
     if (status == ASSAY_RAN) status = refuse_inexact(the_case, task, message);
+    if (status == ASSAY_RAN)
+        status = assay_mla_check_pattern(the_case, task->pattern, message);
     problem->softmax_scale =
         assay_mla_softmax_scale(the_case, assay_mla_d_qk(problem->cache.kv));
     return status;

@@ -6,7 +6,7 @@
 #include <assert.h>
 #include <limits.h>
 
-enum { MAX_HEADS = 128, EXACT_TIES = 32 };
+enum { MAX_HEADS = 128, EXACT_TIES = 32, EDGE_ATTEMPTS = 32 };
 
 /* One cache of a case, and what names its streams. */
 struct pool {
@@ -23,6 +23,14 @@ static int64_t slot_of(const struct pool *pool, int64_t request, int64_t token)
     return assay_mla_shuffled(pool->seed, pool->k_cache->name,
                               pool->cache->pages * pool->cache->page_size,
                               request * pool->tokens->s_kv + token);
+}
+
+/* request * s_kv + token of the token at the slot; beyond the last of them where there
+ * is none. */
+static int64_t owner_of(const struct pool *pool, int64_t slot)
+{
+    return assay_mla_unshuffled(pool->seed, pool->k_cache->name,
+                                pool->cache->pages * pool->cache->page_size, slot);
 }
 
 static void fill_queries(const struct assay_mla_sparse_decode_task *task,
@@ -71,10 +79,11 @@ static void fill_cache(const struct pool *pool)
 
 /* --- which tokens a query token names --------------------------------------------- */
 
-/* Positions of a list that can hold an attended token. */
-static int64_t room(const struct pool *pool, int64_t request)
+/* Positions of a list that can hold an attended token: as many as there are tokens, if
+ * each is named once. */
+static int64_t room(const struct pool *pool, int64_t length)
 {
-    const int64_t length = assay_mla_task_length(pool->task, pool->cache, request);
+    if (pool->task->pattern >= ASSAY_MLA_INDICES_REPEATED) return length;
     return length < pool->tokens->s_kv ? length : pool->tokens->s_kv;
 }
 
@@ -84,6 +93,7 @@ struct list {
     int64_t request, row;   /* row: of query tokens */
     int64_t key;            /* the row in streams */
     uint64_t order, choice; /* seeds of its permutations */
+    int64_t length;         /* positions that count */
     int64_t room, anchor;   /* anchor: a position that is valid if any is; -1: none */
     int64_t before, all;    /* positions of the list before, and of both together */
     int64_t needle;         /* kind needle: the token that wins; -1: it is not here */
@@ -117,10 +127,52 @@ static bool is_valid(const struct list *list, int64_t position, uint32_t draw)
     return position == list->anchor || draw * 0x1p-32 >= invalid;
 }
 
+/* Some page's first or last slot, or the one next to it. */
+static int64_t edge_slot(const struct assay_mla_cache *cache, struct assay_stream *stream)
+{
+    const int64_t page = assay_stream_next(stream) % cache->pages;
+    const uint32_t draw = assay_stream_next(stream);
+    const int64_t beside = cache->page_size > 1 ? draw >> 1 & 1 : 0;
+    const int64_t place = draw & 1 ? cache->page_size - 1 - beside : beside;
+    return page * cache->page_size + place;
+}
+
+/* A token of the request at an edge of a page, if a few attempts find one; otherwise, and
+ * in one of four positions anyway, the first or the last one. */
+static int64_t edge_token(const struct list *list, int64_t position, uint32_t draw)
+{
+    const struct pool *const pool = list->pool;
+    const int64_t s_kv = pool->tokens->s_kv;
+    struct assay_stream stream;
+    assay_stream_open(&stream, list->order, pool->indices->name, "edges", position);
+    for (int i = 0; i < EDGE_ATTEMPTS && draw % 4; i++) {
+        const int64_t owner = owner_of(pool, edge_slot(pool->cache, &stream));
+        if (owner / s_kv == list->request) return owner % s_kv;
+    }
+    return draw & 4 ? s_kv - 1 : 0;
+}
+
+/* By a pattern that does not care whose token another position names. */
+static int64_t named_token(const struct list *list, int64_t position, uint32_t draw)
+{
+    const int64_t s_kv = list->pool->tokens->s_kv;
+    const int64_t few =
+        s_kv < ASSAY_MLA_REPEATED_TOKENS ? s_kv : ASSAY_MLA_REPEATED_TOKENS;
+    switch (list->pool->task->pattern) {
+    case ASSAY_MLA_INDICES_LAST: return s_kv - 1;
+    case ASSAY_MLA_INDICES_EDGES: return edge_token(list, position, draw);
+    default:
+        return assay_mla_shuffled(list->order, list->pool->indices->name, s_kv,
+                                  draw % few);
+    }
+}
+
 /* Another position's token in one of 16 positions, except where that would matter. */
 static int64_t token_at(const struct list *list, int64_t position, uint32_t draw)
 {
     const struct pool *const pool = list->pool;
+    if (pool->task->pattern >= ASSAY_MLA_INDICES_REPEATED)
+        return named_token(list, position, draw);
     const bool is_needle = pool->kind == ASSAY_DATA_NEEDLE;
     if (is_needle && position == list->anchor && list->needle >= 0) return list->needle;
     const bool is_repeated = draw % 16 == 0 && !is_needle && position != list->anchor;
@@ -149,23 +201,35 @@ static int32_t garbage(uint32_t draw)
     return draw % 8 < 6 ? values[draw % 8] : (int32_t)(draw >> 1);
 }
 
+static int32_t make_index(const void *one_list, int64_t position,
+                          struct assay_stream *stream)
+{
+    const struct list *const list = one_list;
+    const struct pool *const pool = list->pool;
+    const uint32_t valid_draw = assay_stream_next(stream);
+    const uint32_t draw = assay_stream_next(stream);
+    if (position >= list->length) return garbage(draw);
+    if (!is_valid(list, position, valid_draw)) return -1;
+    const int64_t token = token_at(list, position, draw);
+    if (is_barred(list, position, token)) return -1;
+    return (int32_t)slot_of(pool, list->request, token);
+}
+
 static void fill_list(const struct list *list)
 {
     const struct pool *const pool = list->pool;
-    const int64_t topk = pool->cache->topk;
-    const int64_t length = assay_mla_task_length(pool->task, pool->cache, list->request);
-    int32_t *const index = (int32_t *)pool->indices->data + list->row * topk;
+    const struct assay_mla_index_source source = {
+        .pattern = pool->task->pattern,
+        .length = list->length,
+        .topk = pool->cache->topk,
+        .end = pool->cache->pages * pool->cache->page_size,
+        .make = make_index,
+        .list = list,
+    };
     struct assay_stream stream;
     assay_stream_open(&stream, pool->seed, pool->indices->name, "indices", list->key);
-    for (int64_t position = 0; position < topk; position++) {
-        const uint32_t valid_draw = assay_stream_next(&stream);
-        const uint32_t draw = assay_stream_next(&stream);
-        index[position] = position < length ? -1 : garbage(draw);
-        if (!is_valid(list, position, valid_draw)) continue;
-        const int64_t token = token_at(list, position, draw);
-        if (!is_barred(list, position, token))
-            index[position] = (int32_t)slot_of(pool, list->request, token);
-    }
+    assay_mla_fill_indices(&source, &stream,
+                           (int32_t *)pool->indices->data + list->row * source.topk);
 }
 
 /* One row in eight names nothing, if invalid indices are asked for at all, but not the
@@ -196,7 +260,8 @@ static void open_list(struct list *list, const struct pool *pool, int64_t row)
                            .key = assay_mla_row_key(row / s_q, row % s_q),
                            .anchor = -1,
                            .needle = -1 };
-    list->room = room(pool, list->request);
+    list->length = assay_mla_task_length(pool->task, pool->cache, list->request);
+    list->room = room(pool, list->length);
     list->is_empty = is_empty_row(list);
     assay_stream_open(&stream, pool->seed, pool->indices->name, "list", list->key);
     assay_stream_open(&shared, pool->seed, "indices", "both lists", list->key);

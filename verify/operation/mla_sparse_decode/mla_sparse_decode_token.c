@@ -2,12 +2,19 @@
 /* Cached tokens of every kind of data: codes, scales and bf16 tails in logical form. An
  * element takes the same draws whatever its neighbours hold. */
 #include "ref/format/minifloat.h"
+#include "verify/data/runs.h"
 #include "verify/operation/mla_sparse_decode/mla_sparse_decode.h"
 
 #include <assert.h>
 #include <string.h>
 
-enum { NEEDLE_DIMS = 8, SPECIAL_TOKENS = 64, MAX_SCALES = 32, E2M1_SHIFT = 107 };
+enum {
+    NEEDLE_DIMS = 8,
+    SPECIAL_TOKENS = 64,
+    MAX_SCALES = 32,
+    E2M1_SHIFT = 107,
+    RUNS_OF_CODES = 1 << 12
+};
 
 /* Exponents of the scales, so that values of the kind use most codes: @count from
  * @lowest up, for e4m3 codes and for e2m1 codes. */
@@ -24,6 +31,7 @@ static const struct {
     [ASSAY_DATA_TIES] = { -7, 6, -2, 3 },
     [ASSAY_DATA_POSITIVE] = { -8, 7, -3, 3 },
     [ASSAY_DATA_EXACT] = { 0, 3, 0, 3 },
+    [ASSAY_DATA_ZERO] = { 0, 1, 0, 1 },
     [ASSAY_DATA_NEEDLE] = { -7, 6, -2, 3 },
 };
 
@@ -70,6 +78,7 @@ static uint32_t scale_code(const struct maker *maker, int exponent, uint32_t man
 static bool has_mantissas(const struct maker *maker)
 {
     const enum assay_data_kind kind = maker->source->kind;
+    if (kind == ASSAY_DATA_ZERO) return false;
     if (maker->layout->scale == ASSAY_F32) return maker->source->has_any_scales;
     return kind != ASSAY_DATA_EXACT && kind != ASSAY_DATA_NEEDLE;
 }
@@ -86,10 +95,26 @@ static bool is_decisive(const struct maker *maker, int element)
            element >= maker->layout->d_qk - NEEDLE_DIMS;
 }
 
+static void make_run_scales(struct maker *maker, struct assay_mla_token *made)
+{
+    const bool is_e2m1 = has_e2m1(maker);
+    const struct assay_scale_range range =
+        is_e2m1 ? (struct assay_scale_range){ -6, 1, -2, 3 }
+                : (struct assay_scale_range){ -14, -5, -7, 3 };
+    struct assay_runs runs;
+    assay_runs_begin(&runs, &maker->stream);
+    for (int i = 0; i < maker->layout->scales; i++) {
+        const struct assay_run_scale scale = assay_runs_next_scale(&runs, &range);
+        made->scale[i] = scale_code(maker, scale.exponent,
+                                    has_mantissas(maker) ? scale.mantissa << 9 : 0);
+    }
+}
+
 static void make_scales(struct maker *maker, struct assay_mla_token *made)
 {
     const struct assay_mla_token_layout *const layout = maker->layout;
     const enum assay_data_kind kind = maker->source->kind;
+    assert(exponents[kind].count > 0);
     struct assay_stream *const stream =
         kind == ASSAY_DATA_TIES ? &maker->shared : &maker->stream;
     const int lowest =
@@ -124,6 +149,7 @@ static double value_of(enum assay_data_kind kind, const struct draw *draw)
 {
     const double unit = draw->word * 0x1p-32;
     switch (kind) {
+    case ASSAY_DATA_ZERO: return 0;
     case ASSAY_DATA_UNIFORM: return 2 * unit - 1;
     case ASSAY_DATA_POSITIVE: return unit;
     case ASSAY_DATA_WIDE: return log_uniform(draw, 3, 24);
@@ -188,6 +214,23 @@ static void make_elements(struct maker *maker, struct assay_mla_token *made)
     }
 }
 
+/* Codes and tail are one walk, with a stream that no number of scales moves. */
+static void make_runs(struct maker *maker, struct assay_mla_token *made)
+{
+    const bool is_e2m1 = has_e2m1(maker);
+    const struct assay_run_range codes =
+        assay_run_range(maker->layout->code, 0, is_e2m1 ? 1.5 : 112);
+    const struct assay_run_range tail = assay_run_range(ASSAY_BF16, 8, 1);
+    struct assay_runs runs;
+    make_run_scales(maker, made);
+    assay_stream_jump(&maker->stream, RUNS_OF_CODES);
+    assay_runs_begin(&runs, &maker->stream);
+    for (int i = 0; i < maker->layout->coded_dims; i++)
+        made->code[i] = (uint8_t)assay_runs_next(&runs, &codes);
+    for (int i = 0; i < maker->layout->rope_dims; i++)
+        made->rope[i] = (uint16_t)assay_runs_next(&runs, &tail);
+}
+
 static uint32_t special_scale(const struct maker *maker, uint32_t word)
 {
     static const uint32_t f32[] = { 0x7F800000, 0xBE000000, 0, 1 };
@@ -232,12 +275,15 @@ void assay_mla_make_token(const struct assay_mla_token_source *source, int64_t r
                            .layout = &assay_mla_token_layouts[source->kv],
                            .bf16 = assay_minifloat(ASSAY_BF16),
                            .is_needle = is_needle };
-    assert(exponents[source->kind].count > 0);
     maker.code = assay_minifloat(maker.layout->code);
     assay_stream_open(&maker.stream, source->seed, source->tensor, kind,
                       assay_mla_row_key(request, token));
     assay_stream_open(&maker.shared, source->seed, source->tensor, "ties of a request",
                       request);
+    if (source->kind == ASSAY_DATA_RUNS) {
+        make_runs(&maker, made);
+        return;
+    }
     make_scales(&maker, made);
     make_elements(&maker, made);
     if (source->kind == ASSAY_DATA_SPECIAL &&

@@ -5,10 +5,12 @@
 #define ASSAY_VERIFY_OPERATION_MLA_SPARSE_PREFILL_H
 
 #include "verify/operation/mla/mla_data.h"
+#include "verify/operation/mla/mla_indices.h"
 
 struct assay_mla_sparse_prefill_case {
     struct assay_mla_sparse_prefill_problem problem; /* first: the oracle sees only it */
-    double invalid;  /* of the indices are outside, about */
+    double invalid; /* of the indices are outside, about */
+    enum assay_mla_index_pattern pattern;
     int32_t lengths; /* values of topk_length: 0, 1 for all tokens, or s_q */
     int32_t topk_length[ASSAY_MAX_LIST_VALUES];
 };
@@ -65,8 +67,7 @@ void assay_mla_sparse_prefill_used(const void *problem,
 /* mla_sparse_prefill_properties.c */
 extern const struct assay_property assay_mla_sparse_prefill_properties[];
 
-/* mla_sparse_prefill_draw.c */
-void assay_mla_sparse_prefill_draw(struct assay_stream *stream, double multiply_adds,
-                                   struct assay_case *the_case);
+/* mla_sparse_prefill_features.c */
+extern const struct assay_feature assay_mla_sparse_prefill_features[];
 
 #endif

@@ -59,6 +59,9 @@ const struct assay_parameter assay_mla_sparse_prefill_parameters[] = {
       .meaning = "unit of lse and max_logits",
       .choices = lse_units,
       .default_value = 0 },
+    { .name = "indices",
+      .meaning = "which keys lists name",
+      .choices = assay_mla_index_patterns },
     { .name = NULL },
 };
 
@@ -184,10 +187,13 @@ enum assay_status assay_mla_sparse_prefill_bind(const struct assay_case *the_cas
             .is_unsafe = the_case->is_unsafe,
         },
         .invalid = assay_case_fraction(the_case, "invalid"),
+        .pattern = (enum assay_mla_index_pattern)assay_case_value(the_case, "indices"),
     };
     enum assay_status status = check_layout(the_case, &prefill->problem, message);
     if (status == ASSAY_RAN) status = bind_lengths(the_case, prefill, message);
     if (status == ASSAY_RAN) status = check_scale(the_case, &prefill->problem, message);
     if (status == ASSAY_RAN) status = check_exact(the_case, prefill, message);
+    if (status == ASSAY_RAN)
+        status = assay_mla_check_pattern(the_case, prefill->pattern, message);
     return status;
 }

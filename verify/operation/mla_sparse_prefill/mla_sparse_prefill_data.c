@@ -89,6 +89,57 @@ static bool may_be_lonely(const struct filler *filler, int64_t token)
            assay_mla_sparse_prefill_length(filler->prefill, token - 1) > 0;
 }
 
+struct list { /* of one query token */
+    const struct filler *filler;
+    int64_t token;
+    int64_t needle_at; /* kind needle: where the winner is; -1: nowhere */
+    bool is_lonely;    /* nothing but indices outside */
+};
+
+/* The first key, the last one, and those around multiples of a block of 64. */
+static int64_t edge_key(uint32_t draw, int64_t s_kv)
+{
+    const int64_t edge = (draw >> 8) % (s_kv / ASSAY_MLA_BLOCK + 1) * ASSAY_MLA_BLOCK;
+    const int64_t key = edge + draw % 4 - 1;
+    if (draw % 4 == 3) return draw & 4 ? s_kv - 1 : 0;
+    return key < 0 ? 0 : key >= s_kv ? s_kv - 1 : key;
+}
+
+static int64_t named_key(const struct list *list, int64_t position, bool is_any,
+                         uint32_t draw)
+{
+    const struct filler *const filler = list->filler;
+    const int64_t s_kv = filler->prefill->problem.s_kv;
+    const int64_t few =
+        s_kv < ASSAY_MLA_REPEATED_TOKENS ? s_kv : ASSAY_MLA_REPEATED_TOKENS;
+    switch (filler->prefill->pattern) {
+    case ASSAY_MLA_INDICES_LAST: return s_kv - 1;
+    case ASSAY_MLA_INDICES_EDGES: return edge_key(draw, s_kv);
+    case ASSAY_MLA_INDICES_REPEATED: return key_at(filler, list->token, draw % few);
+    default: break;
+    }
+    if (is_any && may_repeat(filler->kind))
+        return (int64_t)((uint64_t)draw * (uint64_t)s_kv >> 32);
+    return key_at(filler, list->token, position);
+}
+
+static int32_t make_index(const void *one_list, int64_t position,
+                          struct assay_stream *stream)
+{
+    const struct list *const list = one_list;
+    const struct filler *const filler = list->filler;
+    const int64_t s_kv = filler->prefill->problem.s_kv;
+    const double invalid = filler->prefill->invalid;
+    const bool is_outside =
+        assay_stream_unit(stream) < invalid && (position > 0 || invalid >= 1);
+    const bool is_any = assay_stream_next(stream) < UINT32_MAX / 8;
+    const uint32_t draw = assay_stream_next(stream);
+    if (position == list->needle_at)
+        return (int32_t)assay_mla_needle(filler->seed, 0, s_kv);
+    if (is_outside || list->is_lonely) return outside_index(draw, s_kv);
+    return (int32_t)named_key(list, position, is_any, draw);
+}
+
 /* One in eight is any key, of which some are repeated; the asked share is outside (but
  * not the first, unless all are), and with it all of one row in eight. */
 static void fill_index_row(const struct filler *filler, int64_t token)
@@ -96,27 +147,20 @@ static void fill_index_row(const struct filler *filler, int64_t token)
     const struct assay_mla_sparse_prefill_problem *const problem =
         &filler->prefill->problem;
     const int64_t length = assay_mla_sparse_prefill_length(filler->prefill, token);
-    const double invalid = filler->prefill->invalid;
     int32_t *const row = (int32_t *)filler->indices.data + token * problem->topk;
+    struct list list = { .filler = filler, .token = token, .needle_at = -1 };
     struct assay_stream stream;
     assay_stream_open(&stream, filler->seed, "indices",
                       assay_data_kinds[filler->kind].name, token);
-    const bool is_lonely =
+    list.is_lonely =
         assay_stream_next(&stream) < UINT32_MAX / 8 && may_be_lonely(filler, token);
     const uint32_t needle_draw = assay_stream_next(&stream);
-    for (int64_t position = 0; position < problem->topk; position++) {
-        const bool is_outside =
-            assay_stream_unit(&stream) < invalid && (position > 0 || invalid >= 1);
-        const bool is_any = assay_stream_next(&stream) < UINT32_MAX / 8;
-        const uint32_t draw = assay_stream_next(&stream);
-        row[position] = is_any && may_repeat(filler->kind)
-                            ? (int32_t)((uint64_t)draw * (uint64_t)problem->s_kv >> 32)
-                            : (int32_t)key_at(filler, token, position);
-        if (is_outside || is_lonely) row[position] = outside_index(draw, problem->s_kv);
-    }
     if (filler->kind == ASSAY_DATA_NEEDLE && length > 0)
-        row[(uint64_t)needle_draw * (uint64_t)length >> 32] =
-            (int32_t)assay_mla_needle(filler->seed, 0, problem->s_kv);
+        list.needle_at = (int64_t)((uint64_t)needle_draw * (uint64_t)length >> 32);
+    const struct assay_mla_index_source source = {
+        filler->prefill->pattern, length, problem->topk, problem->s_kv, make_index, &list
+    };
+    assay_mla_fill_indices(&source, &stream, row);
     for (int64_t position = 0; position < length; position++)
         if (row[position] >= 0 && row[position] < problem->s_kv)
             fill_key(filler, row[position]);

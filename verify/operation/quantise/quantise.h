@@ -34,8 +34,7 @@ bool assay_quantise_has_data(enum assay_data_kind kind);
 void assay_quantise_fill(const void *problem, enum assay_data_kind kind, uint64_t seed,
                          const struct assay_tensors *tensors);
 
-/* quantise_draw.c */
-void assay_quantise_draw(struct assay_stream *stream, double multiply_adds,
-                         struct assay_case *the_case);
+/* quantise_features.c */
+extern const struct assay_feature assay_quantise_features[];
 
 #endif

@@ -56,6 +56,17 @@ static const struct assay_choice overflows[] = {
     { NULL, 0, NULL },
 };
 
+static const struct assay_choice ties[] = {
+    { "even", ASSAY_E4M3_TIES_TO_EVEN, "cvt.rn" },
+    { "away", ASSAY_E4M3_TIES_AWAY, "from zero, as software that adds a half does" },
+    { NULL, 0, NULL },
+};
+static const struct assay_choice zeros[] = {
+    { "signed", ASSAY_E4M3_ZERO_SIGNED, "-0 stays" },
+    { "unsigned", ASSAY_E4M3_ZERO_UNSIGNED, "-0 becomes +0" },
+    { NULL, 0, NULL },
+};
+
 #define AT(field) offsetof(struct assay_quantise_numerics, field)
 const struct assay_knob assay_quantise_knobs[] = {
     { "reciprocal", "1: amax is multiplied by rn(1 / 448)", AT(reciprocal), NULL, 0, 1 },
@@ -64,5 +75,7 @@ const struct assay_knob assay_quantise_knobs[] = {
     { "payload", "how the payload is divided", AT(payload), payloads, 0, 0 },
     { "nan", "what a NaN in a block does to amax", AT(nan), nans, 0, 0 },
     { "overflow", "what e4m3 does beyond its range", AT(overflow), overflows, 0, 0 },
+    { "ties", "where a payload half way between two codes goes", AT(ties), ties, 0, 0 },
+    { "zero", "what becomes of a payload of -0", AT(zero), zeros, 0, 0 },
     { NULL, NULL, 0, NULL, 0, 0 },
 };

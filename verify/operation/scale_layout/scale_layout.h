@@ -17,8 +17,7 @@ bool assay_scale_layout_has_packable_data(enum assay_data_kind kind);
 void assay_scale_layout_fill(const void *problem, enum assay_data_kind kind,
                              uint64_t seed, const struct assay_tensors *tensors);
 
-/* scale_layout_draw.c */
-void assay_scale_layout_draw(struct assay_stream *stream, double multiply_adds,
-                             struct assay_case *the_case);
+/* scale_layout_features.c */
+extern const struct assay_feature assay_scale_layout_features[];
 
 #endif

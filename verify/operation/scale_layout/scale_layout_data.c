@@ -2,6 +2,7 @@
 /* Scales for every kind of data: drawn by logical coordinates, the same in every layout
  * but for the mantissa, which packed scales have not. */
 #include "ref/layout/scale_layout.h"
+#include "verify/data/runs.h"
 #include "verify/operation/scale_layout/scale_layout.h"
 
 #include <assert.h>
@@ -20,6 +21,8 @@ static const struct {
     [ASSAY_DATA_SPECIAL] = { true, false, -16, 16 },
     [ASSAY_DATA_POSITIVE] = { true, true, -32, 32 },
     [ASSAY_DATA_EXACT] = { true, true, -8, 16 },
+    [ASSAY_DATA_RUNS] = { true, true, -16, 16 },
+    [ASSAY_DATA_ZERO] = { true, true, 0, 1 },
     [ASSAY_DATA_RECORDED] = { true, true, 0, 0 },
 };
 
@@ -37,15 +40,22 @@ struct drawn { /* one scale */
     uint32_t exponent, mantissa;
 };
 
+static struct drawn draw_run_scale(struct assay_runs *runs)
+{
+    static const struct assay_scale_range range = { -126, 127, -16, 16 };
+    const struct assay_run_scale scale = assay_runs_next_scale(runs, &range);
+    return (struct drawn){ (uint32_t)(scale.exponent + BIAS), scale.mantissa };
+}
+
 static struct drawn draw_scale(struct assay_stream *stream, enum assay_data_kind kind)
 {
+    const bool is_power = kind == ASSAY_DATA_EXACT || kind == ASSAY_DATA_ZERO;
     const uint32_t draw = assay_stream_next(stream);
     const uint32_t mantissa = assay_stream_next(stream) >> (32 - MANTISSA_BITS);
     const int above = (int)((draw >> 8) % (uint32_t)kinds[kind].exponents);
     const bool is_huge = kind == ASSAY_DATA_OUTLIER && (draw & 63) == 0;
     const int exponent = is_huge ? 60 : kinds[kind].lowest + above;
-    return (struct drawn){ (uint32_t)(exponent + BIAS),
-                           kind == ASSAY_DATA_EXACT ? 0 : mantissa };
+    return (struct drawn){ (uint32_t)(exponent + BIAS), is_power ? 0 : mantissa };
 }
 
 /* What no quantiser writes, and every layout has to move all the same. */
@@ -78,8 +88,12 @@ static void fill_row(const struct target *target, int64_t group, int64_t row)
     const uint32_t choice = assay_stream_next(&stream);
     const bool is_odd =
         target->kind == ASSAY_DATA_SPECIAL && row > 0 && chance < UINT32_MAX / 8;
+    struct assay_runs runs;
+    assay_runs_begin(&runs, &stream);
     for (int64_t k = 0; k < assay_scale_k_blocks(problem); k++) {
-        const struct drawn drawn = draw_scale(&stream, target->kind);
+        const struct drawn drawn = target->kind == ASSAY_DATA_RUNS
+                                       ? draw_run_scale(&runs)
+                                       : draw_scale(&stream, target->kind);
         uint32_t scale = is_packed ? drawn.exponent
                                    : drawn.exponent << MANTISSA_BITS |
                                          (has_no_mantissa ? 0 : drawn.mantissa);

@@ -91,14 +91,6 @@ static enum assay_status check_numerics(const void *bound, const void *numerics,
     return ASSAY_RAN;
 }
 
-static void draw(struct assay_stream *stream, double multiply_adds,
-                 struct assay_case *the_case)
-{
-    assay_case_set(the_case, "to", to_formats[assay_stream_below(stream, 4)].value);
-    assay_case_set(the_case, "from", ASSAY_F32);
-    assay_unary_draw(stream, multiply_adds, assay_convert_has_data, the_case);
-}
-
 static enum assay_status model(const void *bound, const void *numerics,
                                const struct assay_tensors *tensors, int64_t part)
 {
@@ -146,6 +138,7 @@ const struct assay_operation assay_convert = {
     .parameters = parameters,
     .numerics = numerics_table,
     .knobs = knobs,
+    .features = assay_convert_features,
     .problem_bytes = sizeof(struct assay_unary_problem),
     .numerics_bytes = sizeof(struct assay_convert_numerics),
     .bind = bind,
@@ -153,7 +146,6 @@ const struct assay_operation assay_convert = {
     .check_numerics = check_numerics,
     .shape = assay_unary_shape,
     .fill = assay_convert_fill,
-    .draw = draw,
     .parts = assay_unary_parts,
     .region = assay_unary_region,
     .model = model,

@@ -60,6 +60,7 @@ static double value_of(const struct source *source, uint32_t draw, double signif
     const uint32_t code = code_below_largest(source, draw);
     const double low = assay_minifloat_decode(source->to, code);
     switch (source->kind) {
+    case ASSAY_DATA_ZERO: return 0;
     case ASSAY_DATA_UNIFORM: return 1.25 * largest * (significand - 1);
     case ASSAY_DATA_WIDE: return wide_value(source, draw, significand);
     case ASSAY_DATA_OUTLIER: return (draw < UINT32_MAX / 64 ? 1000 : 1) * normal;
@@ -77,7 +78,9 @@ static uint32_t draw_value(struct assay_stream *stream, const void *context)
     const double significand = 1 + assay_stream_unit(stream);
     const double normal = assay_stream_normal(stream);
     const uint32_t bits = bits_of(value_of(source, draw, significand, normal));
-    const uint32_t sign = source->kind == ASSAY_DATA_POSITIVE ? 0 : draw & 1;
+    const bool is_unsigned =
+        source->kind == ASSAY_DATA_POSITIVE || source->kind == ASSAY_DATA_ZERO;
+    const uint32_t sign = is_unsigned ? 0 : draw & 1;
     const uint32_t result = (bits & 0x7FFFFFFF) | sign << 31;
     return source->kind == ASSAY_DATA_SPECIAL ? special_bits(draw, result) : result;
 }
@@ -93,5 +96,11 @@ void assay_convert_fill(const void *bound, enum assay_data_kind kind, uint64_t s
     const struct assay_unary_problem *const problem = bound;
     const struct source source = { kind, assay_minifloat(problem->to) };
     assert(assay_convert_has_data(kind) && kind != ASSAY_DATA_RECORDED);
-    assay_unary_fill(&tensors->item[ASSAY_UNARY_X], kind, seed, &source, draw_value);
+    const struct assay_tensor *const x = &tensors->item[ASSAY_UNARY_X];
+    const double largest = assay_minifloat_decode(source.to, source.to->largest_finite);
+    const struct assay_run_range range = assay_run_range(ASSAY_F32, largest, 4);
+    if (kind == ASSAY_DATA_RUNS)
+        assay_unary_fill_runs(x, seed, &range);
+    else
+        assay_unary_fill(x, kind, seed, &source, draw_value);
 }

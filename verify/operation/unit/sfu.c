@@ -63,7 +63,16 @@ static const struct assay_named_numerics numerics_table[] = {
     { "hopper-sfu", "quadratic interpolation in integers, as on sm_90", &hopper_sfu },
     { NULL, NULL, NULL },
 };
-static const struct assay_knob knobs[] = { { NULL, NULL, 0, NULL, 0, 0 } };
+static const struct assay_choice roundings[] = {
+    { "interpolated", ASSAY_SFU_INTERPOLATED, "as the unit" },
+    { "nearest-even", ASSAY_SFU_ROUNDED, "through FP64, flushed as by the unit" },
+    { NULL, 0, NULL },
+};
+static const struct assay_knob knobs[] = {
+    { "rounding", "how good the functions are",
+      offsetof(struct assay_sfu_numerics, rounding), roundings, 0, 0 },
+    { NULL, NULL, 0, NULL, 0, 0 },
+};
 
 static enum assay_status bind(const struct assay_case *the_case, void *bound,
                               struct assay_message *message)
@@ -93,13 +102,6 @@ static enum assay_status check_numerics(const void *bound, const void *numerics,
 {
     (void)bound, (void)numerics, (void)message;
     return ASSAY_RAN;
-}
-
-static void draw(struct assay_stream *stream, double multiply_adds,
-                 struct assay_case *the_case)
-{
-    assay_case_set(the_case, "function", assay_stream_below(stream, ASSAY_SFU_FUNCTIONS));
-    assay_unary_draw(stream, multiply_adds, assay_sfu_has_data, the_case);
 }
 
 static enum assay_status model(const void *bound, const void *numerics,
@@ -153,8 +155,8 @@ static enum assay_status oracle(const void *bound, const void *numerics,
 
 static bool is_measured(const void *numerics)
 {
-    (void)numerics;
-    return true;
+    return ((const struct assay_sfu_numerics *)numerics)->rounding ==
+           ASSAY_SFU_INTERPOLATED;
 }
 
 const struct assay_operation assay_sfu = {
@@ -163,6 +165,7 @@ const struct assay_operation assay_sfu = {
     .parameters = parameters,
     .numerics = numerics_table,
     .knobs = knobs,
+    .features = assay_sfu_features,
     .problem_bytes = sizeof(struct assay_unary_problem),
     .numerics_bytes = sizeof(struct assay_sfu_numerics),
     .bind = bind,
@@ -170,7 +173,6 @@ const struct assay_operation assay_sfu = {
     .check_numerics = check_numerics,
     .shape = assay_unary_shape,
     .fill = assay_sfu_fill,
-    .draw = draw,
     .parts = assay_unary_parts,
     .region = assay_unary_region,
     .model = model,

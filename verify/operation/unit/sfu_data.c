@@ -82,6 +82,7 @@ static uint32_t value_bits(const struct source *source, uint32_t draw, uint32_t 
 {
     const double uniform = draw * 0x1p-31 - 1; /* in [-1, 1) */
     switch (source->kind) {
+    case ASSAY_DATA_ZERO: return 0;
     case ASSAY_DATA_UNIFORM: return bits_of(100 * uniform);
     case ASSAY_DATA_WIDE: return wide_bits(source, draw, mantissa);
     case ASSAY_DATA_OUTLIER:
@@ -93,17 +94,30 @@ static uint32_t value_bits(const struct source *source, uint32_t draw, uint32_t 
     }
 }
 
+static bool has_sign(const struct source *source)
+{
+    return source->function == ASSAY_SFU_EX2 || source->function == ASSAY_SFU_RCP;
+}
+
 static uint32_t draw_argument(struct assay_stream *stream, const void *context)
 {
     const struct source *const source = context;
     const uint32_t draw = assay_stream_next(stream), mantissa = assay_stream_next(stream);
     const double normal = assay_stream_normal(stream);
     const uint32_t bits = value_bits(source, draw, mantissa, normal);
-    const bool has_sign =
-        source->function == ASSAY_SFU_EX2 || source->function == ASSAY_SFU_RCP;
-    if (source->kind == ASSAY_DATA_SPECIAL)
-        return special_bits(draw, has_sign ? bits : bits & ~(1u << SIGN));
-    return has_sign ? bits : bits & ~(1u << SIGN);
+    const uint32_t legal = has_sign(source) ? bits : bits & ~(1u << SIGN);
+    return source->kind == ASSAY_DATA_SPECIAL ? special_bits(draw, legal) : legal;
+}
+
+/* ex2 has results up to |x| = 127. */
+static void fill_runs(const struct source *source, uint64_t seed,
+                      const struct assay_tensor *x)
+{
+    const bool is_ex2 = source->function == ASSAY_SFU_EX2;
+    const struct assay_run_range range = assay_run_range(ASSAY_F32, is_ex2 ? 127 : 0, 4);
+    assay_unary_fill_runs(x, seed, &range);
+    for (int64_t i = 0; i < x->shape[0] && !has_sign(source); i++)
+        assay_tensor_set_bits(x, i, assay_tensor_bits(x, i) & ~(1u << SIGN));
 }
 
 bool assay_sfu_has_data(enum assay_data_kind kind)
@@ -117,5 +131,9 @@ void assay_sfu_fill(const void *bound, enum assay_data_kind kind, uint64_t seed,
     const struct assay_unary_problem *const problem = bound;
     const struct source source = { kind, problem->function };
     assert(assay_sfu_has_data(kind) && kind != ASSAY_DATA_RECORDED);
-    assay_unary_fill(&tensors->item[ASSAY_UNARY_X], kind, seed, &source, draw_argument);
+    const struct assay_tensor *const x = &tensors->item[ASSAY_UNARY_X];
+    if (kind == ASSAY_DATA_RUNS)
+        fill_runs(&source, seed, x);
+    else
+        assay_unary_fill(x, kind, seed, &source, draw_argument);
 }

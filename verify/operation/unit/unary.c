@@ -60,22 +60,19 @@ bool assay_unary_is_constant_by_design(const void *bound)
     return false;
 }
 
-void assay_unary_draw(struct assay_stream *stream, double multiply_adds,
-                      bool (*has_data)(enum assay_data_kind kind),
-                      struct assay_case *the_case)
+void assay_unary_fill_runs(const struct assay_tensor *x, uint64_t seed,
+                           const struct assay_run_range *range)
 {
-    /* A few elements only might all have one result. */
-    static const int64_t counts[] = { 1, 64, 65, 127, 1000, 4096, 4097, 10000 };
-    int64_t count;
-    do
-        count = counts[assay_stream_below(stream, sizeof(counts) / sizeof(counts[0]))];
-    while ((double)count > multiply_adds);
-    assay_case_set(the_case, "count", count);
-    do
-        the_case->data =
-            (enum assay_data_kind)assay_stream_below(stream, ASSAY_GENERAL_DATA_KINDS);
-    while (!has_data(the_case->data));
-    the_case->seed = assay_stream_next(stream);
+    struct assay_runs runs;
+    for (int64_t i = 0; i < x->shape[0]; i++) {
+        if (i % ROW == 0) {
+            struct assay_stream stream;
+            assay_stream_open(&stream, seed, x->name,
+                              assay_data_kinds[ASSAY_DATA_RUNS].name, i / ROW);
+            assay_runs_begin(&runs, &stream);
+        }
+        assay_tensor_set_bits(x, i, assay_runs_next(&runs, range));
+    }
 }
 
 void assay_unary_fill(const struct assay_tensor *x, enum assay_data_kind kind,

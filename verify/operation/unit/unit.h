@@ -5,11 +5,17 @@
 #define ASSAY_VERIFY_OPERATION_UNIT_UNIT_H
 
 #include "ref/kernel/unit.h"
+#include "verify/data/runs.h"
 #include "verify/operation/operation.h"
 
 extern const struct assay_operation assay_wgmma;
 extern const struct assay_operation assay_sfu;
 extern const struct assay_operation assay_convert;
+
+/* unit_features.c */
+extern const struct assay_feature assay_wgmma_features[];
+extern const struct assay_feature assay_sfu_features[];
+extern const struct assay_feature assay_convert_features[];
 
 /* --- wgmma ------------------------------------------------------------------------ */
 
@@ -32,10 +38,6 @@ bool assay_wgmma_is_measured(const void *numerics);
 /* wgmma_data.c */
 void assay_wgmma_fill(const void *problem, enum assay_data_kind kind, uint64_t seed,
                       const struct assay_tensors *tensors);
-
-/* wgmma_draw.c */
-void assay_wgmma_draw(struct assay_stream *stream, double multiply_adds,
-                      struct assay_case *the_case);
 
 /* wgmma_bound.c: what a bound may rely on, and value and bound of d of block @block.
  * ASSAY_RAN, or ASSAY_OUT_OF_MEMORY. */
@@ -68,10 +70,9 @@ void assay_unary_place(const void *problem, int output, int64_t element,
                        struct assay_place *place);
 struct assay_cost assay_unary_cost(const void *problem);
 bool assay_unary_is_constant_by_design(const void *problem);
-/* A count of at most @multiply_adds, a data kind that @has_data, a seed. */
-void assay_unary_draw(struct assay_stream *stream, double multiply_adds,
-                      bool (*has_data)(enum assay_data_kind kind),
-                      struct assay_case *the_case);
+/* Runs in rows of 64 elements. */
+void assay_unary_fill_runs(const struct assay_tensor *x, uint64_t seed,
+                           const struct assay_run_range *range);
 /* Calls @draw for every element of x with a stream of 64 elements' row: it takes the same
  * number of draws for each. */
 void assay_unary_fill(const struct assay_tensor *x, enum assay_data_kind kind,

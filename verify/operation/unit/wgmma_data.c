@@ -2,12 +2,13 @@
 /* Inputs of wgmma for every kind of data: one stream a row of a step, and the same number
  * of draws for every element, so that a smaller case keeps the values it shares. */
 #include "ref/format/minifloat.h"
+#include "verify/data/runs.h"
 #include "verify/operation/unit/unit.h"
 
 #include <assert.h>
 #include <math.h>
 
-enum { EXACT_C = 128, TF32_IGNORED_BITS = 13 };
+enum { EXACT_C = 128, TF32_IGNORED_BITS = 13, LARGEST_C = 1 << 20 };
 
 struct row { /* 32 bytes of K of one row of a or b under construction */
     const struct assay_tensor *tensor;
@@ -158,12 +159,31 @@ static void fill_exact(const struct row *row)
     }
 }
 
+/* All of an 8-bit format; of the others values whose sums stay finite. */
+static void fill_runs(const struct row *row)
+{
+    const bool is_narrow = row->format->mantissa_bits < 7;
+    const struct assay_run_range range = assay_run_range(
+        row->format->format, is_narrow ? 0 : 0x1p15, typical(row->format));
+    struct assay_runs runs;
+    assay_runs_begin(&runs, row->stream);
+    for (int64_t k = 0; k < row->elements; k++)
+        put_code(row, k, assay_runs_next(&runs, &range));
+}
+
+static void fill_zeros(const struct row *row)
+{
+    for (int64_t k = 0; k < row->elements; k++)
+        assay_tensor_set_bits(row->tensor, row->first + k, 0);
+}
+
 static void (*const fill_row[ASSAY_DATA_KIND_COUNT])(const struct row *) = {
     [ASSAY_DATA_NORMAL] = fill_normal,     [ASSAY_DATA_UNIFORM] = fill_uniform,
     [ASSAY_DATA_WIDE] = fill_wide,         [ASSAY_DATA_OUTLIER] = fill_outlier,
     [ASSAY_DATA_CANCEL] = fill_cancel,     [ASSAY_DATA_SUBNORMAL] = fill_subnormal,
     [ASSAY_DATA_SPECIAL] = fill_special,   [ASSAY_DATA_TIES] = fill_ties,
     [ASSAY_DATA_POSITIVE] = fill_positive, [ASSAY_DATA_EXACT] = fill_exact,
+    [ASSAY_DATA_RUNS] = fill_runs,         [ASSAY_DATA_ZERO] = fill_zeros,
 };
 
 /* Its own for each row of each step of each block. */
@@ -203,6 +223,7 @@ static uint32_t draw_c(struct assay_stream *stream, enum assay_data_kind kind,
     double value = 4 * product * assay_stream_normal(stream);
     switch (kind) {
     case ASSAY_DATA_EXACT: value = (int)(draw >> 24) - EXACT_C; break;
+    case ASSAY_DATA_ZERO: return 0;
     case ASSAY_DATA_TIES: value = 0; break;
     case ASSAY_DATA_POSITIVE: value = fabs(value); break;
     case ASSAY_DATA_SUBNORMAL: return draw & 0x807FFFFF;
@@ -219,13 +240,20 @@ static uint32_t draw_c(struct assay_stream *stream, enum assay_data_kind kind,
 static void fill_c(const struct assay_tensor *c, enum assay_data_kind kind, uint64_t seed,
                    double product)
 {
+    const struct assay_run_range range =
+        assay_run_range(ASSAY_F32, LARGEST_C, 4 * product);
     const int64_t rows = c->shape[1], columns = c->shape[2];
     for (int64_t i = 0; i < c->shape[0] * rows; i++) {
         struct assay_stream stream;
+        struct assay_runs runs;
         assay_stream_open(&stream, seed, c->name, assay_data_kinds[kind].name,
                           row_key(i / rows, 0, i % rows));
+        assay_runs_begin(&runs, &stream);
         for (int64_t j = 0; j < columns; j++)
-            assay_tensor_set_bits(c, i * columns + j, draw_c(&stream, kind, product));
+            assay_tensor_set_bits(c, i * columns + j,
+                                  kind == ASSAY_DATA_RUNS
+                                      ? assay_runs_next(&runs, &range)
+                                      : draw_c(&stream, kind, product));
     }
 }
 
