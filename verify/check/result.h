@@ -21,7 +21,7 @@ struct assay_verdict_row {
 };
 extern const struct assay_verdict_row assay_verdicts[ASSAY_VERDICT_COUNT];
 
-enum { ASSAY_MAX_DIFFERENCES = 256, ASSAY_MAX_FINDINGS = 16 };
+enum { ASSAY_MAX_DIFFERENCES = 256, ASSAY_MAX_FINDINGS = 16, ASSAY_MAX_NOTE = 48 };
 
 struct assay_difference { /* one element whose bits differ */
     int64_t index;        /* logical row-major */
@@ -102,6 +102,7 @@ struct assay_result {
     int candidate_runs;                 /* of all checks together */
     int finding_count;                  /* further ones are dropped */
     struct assay_finding finding[ASSAY_MAX_FINDINGS];
+    char note[ASSAY_MAX_NOTE]; /* what the command that runs the case keeps with it */
     char *texts; /* owned: what names and the remark point into when the result was read
                     from a file; NULL otherwise */
 };

@@ -6,6 +6,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 extern const struct assay_check assay_check_bitwise, assay_check_bound, assay_check_exact,
     assay_check_repeat, assay_check_poison, assay_check_batch, assay_check_properties,
@@ -51,14 +52,42 @@ static enum assay_status judge(struct assay_trial *trial, struct assay_result *r
     return ASSAY_RAN;
 }
 
+struct source { /* of the inputs; neither: they are generated */
+    struct assay_recording *recording;
+    int index;
+    const struct assay_tensors *given;
+};
+
+static enum assay_status take_given(struct assay_trial_memory *memory,
+                                    const struct assay_tensors *given,
+                                    struct assay_message *message)
+{
+    struct assay_tensors *const tensors = &memory->candidate;
+    for (int i = 0; i < tensors->count; i++)
+        if (!tensors->item[i].is_output)
+            memcpy(tensors->item[i].data, given->item[i].data,
+                   (size_t)assay_tensor_bytes(&tensors->item[i]));
+    return assay_inputs_check(memory->trial.the_case, &memory->problem, tensors, message);
+}
+
+static enum assay_status open_inputs(struct assay_trial_memory *memory,
+                                     const struct source *source,
+                                     struct assay_message *message)
+{
+    const enum assay_status status = assay_inputs_open(
+        memory->trial.the_case, source->recording, source->index, &memory->problem,
+        &memory->candidate, &memory->candidate_buffers, message);
+    return status == ASSAY_RAN && source->given
+               ? take_given(memory, source->given, message)
+               : status;
+}
+
 static enum assay_status run_case(struct assay_trial_memory *memory,
-                                  struct assay_recording *recording, int index,
+                                  const struct source *source,
                                   struct assay_result *result)
 {
     struct assay_trial *const trial = &memory->trial;
-    enum assay_status status = assay_inputs_open(
-        trial->the_case, recording, index, &memory->problem, &memory->candidate,
-        &memory->candidate_buffers, &result->message);
+    enum assay_status status = open_inputs(memory, source, &result->message);
     if (status != ASSAY_RAN) return status;
     result->input_hash = assay_inputs_hash(&memory->candidate);
     status = assay_trial_run_candidate(memory, result);
@@ -76,7 +105,7 @@ static enum assay_status run_case(struct assay_trial_memory *memory,
 }
 
 static void begin(struct assay_trial_memory *memory, const struct assay_trial_plan *plan,
-                  const struct assay_case *the_case, bool is_recorded)
+                  const struct assay_case *the_case, const struct source *source)
 {
     memory->trial = (struct assay_trial){
         .plan = plan,
@@ -87,7 +116,8 @@ static void begin(struct assay_trial_memory *memory, const struct assay_trial_pl
         .numerics = &memory->numerics,
         .candidate = &memory->candidate,
         .poison = ASSAY_BUFFER_POISON,
-        .has_foreign_inputs = is_recorded || the_case->explicit_bits_count > 0,
+        .has_foreign_inputs =
+            source->recording || source->given || the_case->explicit_bits_count > 0,
     };
 }
 
@@ -100,25 +130,41 @@ static void release(struct assay_trial_memory *memory)
     free(memory);
 }
 
-void assay_trial_run(const struct assay_trial_plan *plan,
-                     const struct assay_case *the_case, struct assay_recording *recording,
-                     int index, struct assay_result *result)
+static void run_from(const struct assay_trial_plan *plan,
+                     const struct assay_case *the_case, const struct source *source,
+                     struct assay_result *result)
 {
     *result = (struct assay_result){
         .operation = the_case->operation,
         .model_max_error_over_bound = -1,
     };
     assay_case_format(the_case, result->case_line, sizeof(result->case_line));
-    if (recording)
-        snprintf(result->source, sizeof(result->source), "%s", recording->path);
+    if (source->recording)
+        snprintf(result->source, sizeof(result->source), "%s", source->recording->path);
     struct assay_trial_memory *const memory = calloc(1, sizeof(*memory));
     result->output = calloc(ASSAY_MAX_TENSORS, sizeof(*result->output));
-    if (memory) begin(memory, plan, the_case, recording != NULL);
+    if (memory) begin(memory, plan, the_case, source);
     result->status =
         memory && result->output
-            ? run_case(memory, recording, index, result)
+            ? run_case(memory, source, result)
             : assay_fail(&result->message, ASSAY_OUT_OF_MEMORY, "no memory for a case");
     if (memory) release(memory);
+}
+
+void assay_trial_run(const struct assay_trial_plan *plan,
+                     const struct assay_case *the_case, struct assay_recording *recording,
+                     int index, struct assay_result *result)
+{
+    const struct source source = { .recording = recording, .index = index };
+    run_from(plan, the_case, &source, result);
+}
+
+void assay_trial_run_on(const struct assay_trial_plan *plan,
+                        const struct assay_case *the_case,
+                        const struct assay_tensors *inputs, struct assay_result *result)
+{
+    const struct source source = { .given = inputs };
+    run_from(plan, the_case, &source, result);
 }
 
 bool assay_element_is_judged(const struct assay_trial *trial, int output, int64_t element)

@@ -64,6 +64,12 @@ void assay_trial_run(const struct assay_trial_plan *plan,
                      const struct assay_case *the_case, struct assay_recording *recording,
                      int index, struct assay_result *result);
 
+/* The same on a copy of @inputs, which have the shapes and strides of the case's tensors:
+ * for inputs that are too many for the key bits=. */
+void assay_trial_run_on(const struct assay_trial_plan *plan,
+                        const struct assay_case *the_case,
+                        const struct assay_tensors *inputs, struct assay_result *result);
+
 /* The numerics of reference and bound, as text: those asked for, else the case's, else
  * the claim's. */
 const char *assay_trial_numerics_text(const struct assay_trial_plan *plan,

@@ -170,3 +170,24 @@ void assay_json_exact_text(struct assay_json_reader *reader, const json_t *objec
                           "hexadecimal digits, two a byte, of at most %zu bytes",
                           size - 1);
 }
+
+enum assay_status assay_json_status(struct assay_json_reader *reader,
+                                    const json_t *object)
+{
+    const char *const name = assay_json_string(reader, object, "status");
+    for (int i = 0; i < ASSAY_STATUS_COUNT; i++)
+        if (strcmp(name, assay_status_name((enum assay_status)i)) == 0)
+            return (enum assay_status)i;
+    assay_json_refuse(reader, object, "status", "the name of a status");
+    return ASSAY_FAILED;
+}
+
+enum assay_verdict assay_json_verdict(struct assay_json_reader *reader,
+                                      const json_t *object)
+{
+    const char *const name = assay_json_string(reader, object, "verdict");
+    for (int i = 0; i < ASSAY_VERDICT_COUNT; i++)
+        if (strcmp(name, assay_verdicts[i].name) == 0) return (enum assay_verdict)i;
+    assay_json_refuse(reader, object, "verdict", "the name of a verdict");
+    return ASSAY_NOT_JUDGED;
+}

@@ -4,7 +4,7 @@
 #ifndef ASSAY_VERIFY_REPORT_JSON_GET_H
 #define ASSAY_VERIFY_REPORT_JSON_GET_H
 
-#include "verify/case/message.h"
+#include "verify/check/result.h"
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -47,6 +47,12 @@ const char *assay_json_string(struct assay_json_reader *reader, const json_t *ob
 /* An array of objects; NULL if it is wrong. */
 const json_t *assay_json_objects(struct assay_json_reader *reader, const json_t *object,
                                  const char *key, size_t maximum);
+
+/* What the names in members "status" and "verdict" mean. */
+enum assay_status assay_json_status(struct assay_json_reader *reader,
+                                    const json_t *object);
+enum assay_verdict assay_json_verdict(struct assay_json_reader *reader,
+                                      const json_t *object);
 
 /* Copies the string to @text of @size bytes; empty where it is absent. */
 void assay_json_text(struct assay_json_reader *reader, const json_t *object,

@@ -11,27 +11,6 @@
 
 #define MAX_SECONDS 1e9
 
-static enum assay_status read_status(struct assay_json_reader *reader,
-                                     const json_t *object)
-{
-    const char *const name = assay_json_string(reader, object, "status");
-    for (int i = 0; i < ASSAY_STATUS_COUNT; i++)
-        if (strcmp(name, assay_status_name((enum assay_status)i)) == 0)
-            return (enum assay_status)i;
-    assay_json_refuse(reader, object, "status", "the name of a status");
-    return ASSAY_FAILED;
-}
-
-static enum assay_verdict read_verdict(struct assay_json_reader *reader,
-                                       const json_t *object)
-{
-    const char *const name = assay_json_string(reader, object, "verdict");
-    for (int i = 0; i < ASSAY_VERDICT_COUNT; i++)
-        if (strcmp(name, assay_verdicts[i].name) == 0) return (enum assay_verdict)i;
-    assay_json_refuse(reader, object, "verdict", "the name of a verdict");
-    return ASSAY_NOT_JUDGED;
-}
-
 static const struct assay_operation *read_operation(struct assay_json_reader *reader,
                                                     const json_t *object)
 {
@@ -116,8 +95,8 @@ static void read_criteria(struct assay_json_reader *reader, const json_t *object
 static void read_judgement(struct assay_json_reader *reader, const json_t *object,
                            struct assay_result *result, struct assay_json_texts *texts)
 {
-    result->status = read_status(reader, object);
-    result->verdict = read_verdict(reader, object);
+    result->status = assay_json_status(reader, object);
+    result->verdict = assay_json_verdict(reader, object);
     result->has_passed = assay_json_flag(reader, object, "passed");
     result->is_decisive = assay_json_flag(reader, object, "decisive");
     result->is_unverified_profile = assay_json_flag(reader, object, "unverified_profile");
@@ -133,6 +112,7 @@ static void read_judgement(struct assay_json_reader *reader, const json_t *objec
     assay_json_text(reader, object, "message", result->message.text,
                     sizeof result->message.text);
     assay_json_text(reader, object, "warning", result->warning, sizeof result->warning);
+    assay_json_text(reader, object, "note", result->note, sizeof result->note);
     assay_json_text(reader, object, "output", result->printed, sizeof result->printed);
     if (assay_json_has(object, "output_bytes"))
         result->printed_bytes =

@@ -184,6 +184,7 @@ static void put_judgement(struct assay_json_output *json, json_t *object,
     assay_json_put_text(json, object, "explanation", result->explanation);
     assay_json_put_text(json, object, "message", result->message.text);
     assay_json_put_text(json, object, "warning", result->warning);
+    assay_json_put_text(json, object, "note", result->note);
     assay_json_put_lines(json, object, "output", result->printed);
     if (result->printed_bytes > 0)
         assay_json_put_count(json, object, "output_bytes", result->printed_bytes);

@@ -20,11 +20,18 @@ static char *dumped(json_t *object)
 
 char *assay_job_request(const struct assay_run_case *the_case)
 {
-    const json_int_t number = the_case->number;
+    json_t *const object = json_pack("{s:I}", "number", (json_int_t)the_case->number);
+    int error = !object;
     if (the_case->line)
-        return dumped(json_pack("{s:I, s:s}", "number", number, "line", the_case->line));
-    return dumped(json_pack("{s:I, s:s, s:i}", "number", number, "recorded",
-                            the_case->recorded, "index", the_case->index));
+        error |= json_object_set_new(object, "line", json_string(the_case->line));
+    else if (the_case->recorded)
+        error |=
+            json_object_set_new(object, "recorded", json_string(the_case->recorded)) |
+            json_object_set_new(object, "index", json_integer(the_case->index));
+    if (the_case->in_brief) error |= json_object_set_new(object, "brief", json_true());
+    if (!error) return dumped(object);
+    json_decref(object);
+    return NULL;
 }
 
 static bool read_request(const json_t *object, struct assay_run_case *the_case)
@@ -34,8 +41,9 @@ static bool read_request(const json_t *object, struct assay_run_case *the_case)
         .line = json_string_value(json_object_get(object, "line")),
         .recorded = json_string_value(json_object_get(object, "recorded")),
         .index = (int)json_integer_value(json_object_get(object, "index")),
+        .in_brief = json_is_true(json_object_get(object, "brief")),
     };
-    return the_case->line || the_case->recorded;
+    return json_is_integer(json_object_get(object, "number"));
 }
 
 char *assay_job_result(const struct assay_result *result)
@@ -51,6 +59,12 @@ char *assay_job_result(const struct assay_result *result)
     }
     text[bytes - 1] = '\0';
     return text;
+}
+
+char *assay_job_brief(const struct assay_result *result)
+{
+    const struct assay_brief brief = assay_brief_of(result);
+    return assay_brief_line(&brief);
 }
 
 static char *failure_line(enum assay_status status, const struct assay_message *message)
@@ -87,7 +101,11 @@ static bool serve_one(const char *line, assay_run_function *run, void *context)
     const bool is_case = read_request(object, &the_case);
     enum assay_status status = ASSAY_FAILED;
     if (is_case) status = run(context, &the_case, &result, &message);
-    char *answer = status == ASSAY_RAN ? assay_job_result(&result) : NULL;
+    char *answer = NULL;
+    if (status == ASSAY_RAN && the_case.in_brief && assay_brief_is_enough(&result))
+        answer = assay_job_brief(&result);
+    else if (status == ASSAY_RAN)
+        answer = assay_job_result(&result);
     if (status == ASSAY_RAN && !answer)
         status = assay_fail(&message, ASSAY_OUT_OF_MEMORY, "no memory for a result");
     if (!answer) answer = failure_line(status, &message);

@@ -2,9 +2,11 @@
 /* A job: one of several processes that run the cases of a run. This is its own side; the
  * other is in pool.h.
  *
- * Lines, a JSON object each. To the job: {"number":N,"line":CASE}, or
- * {"number":N,"recorded":FILE,"index":I}. Back: the result as the json report has it, or
- * {"type":"failed","status":I,"message":SENTENCE} when the run has to end. */
+ * Lines, a JSON object each. To the job: {"number":N,"line":CASE}, or {"number":N,
+ * "recorded":FILE,"index":I}, or the number alone where that says which case it is, with
+ * "brief":true when so much is enough of a result that is no failure. Back: the result as
+ * the json report has it, or in brief, or {"type":"failed","status":I,"message":SENTENCE}
+ * when the run has to end. */
 #ifndef ASSAY_VERIFY_RUN_JOB_H
 #define ASSAY_VERIFY_RUN_JOB_H
 
@@ -22,6 +24,9 @@ char *assay_job_request(const struct assay_run_case *the_case);
 
 /* A result as one line without its newline; the caller frees it. NULL: no memory. */
 char *assay_job_result(const struct assay_result *result);
+
+/* The same in brief. */
+char *assay_job_brief(const struct assay_result *result);
 
 /* If the line says that the run has to end: its status, with the sentence. ASSAY_RAN for
  * results. */

@@ -130,25 +130,25 @@ static bool lock(int fd)
 }
 
 static enum assay_status open_file(struct assay_journal *journal, const char *folder,
-                                   struct assay_message *message)
+                                   const char *option, struct assay_message *message)
 {
     const char *const shown = assay_shown_path(folder);
     if (mkdir(folder, 0777) != 0 && errno != EEXIST)
         return assay_fail(message, ASSAY_REFUSED,
-                          "--resume %s: the folder can't be made: %s; name one in a "
-                          "writable folder",
-                          shown, strerror(errno));
+                          "%s %s: the folder can't be made: %s; name one in a writable "
+                          "folder",
+                          option, shown, strerror(errno));
     journal->fd = open(journal->path, O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
     if (journal->fd < 0)
         return assay_fail(message, ASSAY_REFUSED,
-                          "--resume %s: journal.jsonl can't be opened: %s; name a "
-                          "writable folder",
-                          shown, strerror(errno));
+                          "%s %s: journal.jsonl can't be opened: %s; name a writable "
+                          "folder",
+                          option, shown, strerror(errno));
     if (lock(journal->fd)) return ASSAY_RAN;
     return assay_fail(message, ASSAY_REFUSED,
-                      "--resume %s: another run is using it; wait for its end, or name "
-                      "another folder",
-                      shown);
+                      "%s %s: another run is using it; wait for its end, or name another "
+                      "folder",
+                      option, shown);
 }
 
 /* Reads what is there; the torn end of a line is cut off. */
@@ -194,8 +194,9 @@ enum assay_status assay_journal_open(const char *folder,
     if (!opened) return no_memory(message);
     opened->fd = -1;
     opened->path = formatted("%s/journal.jsonl", folder);
+    const char *const option = header->folder_option ? header->folder_option : "--resume";
     enum assay_status status =
-        opened->path ? open_file(opened, folder, message) : no_memory(message);
+        opened->path ? open_file(opened, folder, option, message) : no_memory(message);
     if (status == ASSAY_RAN) status = read_file(opened, header, message);
     if (status == ASSAY_RAN) status = begin_run(opened, header, message);
     if (status == ASSAY_RAN && !opened->scan.is_ended) status = sync_now(opened, message);
@@ -211,6 +212,22 @@ enum assay_status assay_journal_open(const char *folder,
 bool assay_journal_has(const struct assay_journal *journal, int64_t number)
 {
     return assay_journal_find(&journal->scan.index, number).bytes > 0;
+}
+
+int64_t assay_journal_results(const struct assay_journal *journal)
+{
+    int64_t results = 0;
+    for (int64_t i = 0; i < journal->scan.index.count; i++)
+        results += journal->scan.index.entry[i].bytes > 0;
+    return results;
+}
+
+int64_t assay_journal_known(const struct assay_journal *journal)
+{
+    int64_t end = journal->scan.index.count;
+    while (end > 0 && !journal->scan.index.entry[end - 1].bytes)
+        end--;
+    return end;
 }
 
 int assay_journal_deaths(const struct assay_journal *journal, int64_t number)

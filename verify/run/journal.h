@@ -6,6 +6,7 @@
  *                       and all options that change results
  *   {"type":"begin"}    "case": the number of the case that is going to run
  *   {"type":"case"}     its result as the json report has it, and "number"
+ *   {"type":"brief"}    the same of a result that brief.h has enough of
  *   {"type":"stopped"}  the run ended by itself or was asked to by SIGINT, SIGTERM or
  *                       SIGHUP: cases that had begun are not to blame
  *   {"type":"resumed"}  another run goes on
@@ -35,6 +36,7 @@ struct assay_journal_header {
                            2^20 beyond those before it */
     uint64_t selection; /* hash of all of them */
     const struct assay_journal_setting *settings;
+    const char *folder_option; /* that named the folder, for messages; NULL: --resume */
 };
 
 /* Makes the folder unless it is there, and the journal in it; or reads the one that is
@@ -47,6 +49,10 @@ enum assay_status assay_journal_open(const char *folder,
 
 /* Whether the case has a result. */
 bool assay_journal_has(const struct assay_journal *journal, int64_t number);
+
+/* How many cases have results, and the number behind the last of them. */
+int64_t assay_journal_results(const struct assay_journal *journal);
+int64_t assay_journal_known(const struct assay_journal *journal);
 
 /* How many runs died while the case, which has no result, was being run. */
 int assay_journal_deaths(const struct assay_journal *journal, int64_t number);

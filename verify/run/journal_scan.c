@@ -4,6 +4,7 @@
 #include "verify/case/text.h"
 #include "verify/data/buffers.h"
 #include "verify/data/safetensors.h"
+#include "verify/report/brief.h"
 #include "verify/report/json_read.h"
 #include "verify/report/version.h"
 
@@ -161,8 +162,13 @@ static enum assay_status take_result(const struct place *place, const json_t *li
     struct assay_message why;
     if (!entry) return damaged(place, "no unfinished case has that number", message);
     if (bytes > UINT32_MAX) return damaged(place, "too long", message);
-    const enum assay_status status = assay_json_result_read(text, &result, &why);
-    assay_result_close(&result);
+    struct assay_brief brief;
+    bool is_brief = false;
+    enum assay_status status = assay_brief_read(text, &brief, &is_brief, &why);
+    if (status == ASSAY_RAN && !is_brief) {
+        status = assay_json_result_read(text, &result, &why);
+        assay_result_close(&result);
+    }
     if (status != ASSAY_RAN) return damaged(place, why.text, message);
     entry->offset = scan->bytes;
     entry->bytes = (uint32_t)bytes;
@@ -194,7 +200,7 @@ static enum assay_status take_line(const struct place *place, const json_t *line
     const char *const type = text_of(line, "type");
     if (!line) return damaged(place, "no JSON", message);
     if (place->line == 1) return compare_header(place, line, header, message);
-    if (strcmp(type, "case") == 0)
+    if (strcmp(type, "case") == 0 || strcmp(type, "brief") == 0)
         return take_result(place, line, text, bytes, header, scan, message);
     if (strcmp(type, "begin") == 0) return take_begin(place, line, header, scan, message);
     const bool is_stop = strcmp(type, "stopped") == 0;

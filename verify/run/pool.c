@@ -222,11 +222,11 @@ static bool lose(struct assay_pool *pool, struct job *job,
     struct assay_message message;
     struct assay_text ending = assay_text_open(answer->ending, sizeof(answer->ending));
     bury(job, GOODBYE_SECONDS, &info);
+    describe(&info, &ending);
     const bool is_first_kill =
-        !job->was_killed && info.si_code == CLD_KILLED && info.si_status == SIGKILL;
+        !job->was_killed && assay_ending_is_somebodys(answer->ending);
     job->was_killed = true;
     if (is_first_kill && hand_over(pool, job, &message) == ASSAY_RAN) return false;
-    describe(&info, &ending);
     answer_with(job, answer, NULL);
     return true;
 }

@@ -27,7 +27,8 @@ enum assay_status assay_pool_give(struct assay_pool *pool,
                                   struct assay_message *message);
 
 /* Waits for an answer, but no longer than @seconds: false when none came. A job that
- * somebody killed by SIGKILL has its case run once more before it counts. */
+ * somebody killed (SIGKILL, SIGTERM, SIGINT, SIGHUP) has its case run once more before it
+ * counts. */
 bool assay_pool_wait(struct assay_pool *pool, double seconds,
                      struct assay_pool_answer *answer);
 

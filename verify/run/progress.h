@@ -14,6 +14,8 @@ struct assay_progress {
     int64_t cases;   /* 0: not known */
     int64_t skipped; /* finished when the run began */
     int64_t done, failed;
+    double seconds;          /* that the run may take; 0: as long as it needs */
+    const int64_t *findings; /* a count to be shown; NULL: none */
     double began, said;
 };
 

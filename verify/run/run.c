@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "verify/run/run.h"
 
+#include "verify/data/clock.h"
 #include "verify/report/json_read.h"
 #include "verify/run/job.h"
 #include "verify/run/pool.h"
@@ -23,6 +24,9 @@ struct run {
     int64_t next;                  /* case to look at */
     int64_t taken;                 /* results of all cases below were handed on */
     bool is_exhausted;
+    bool is_out_of_time; /* exhausted because of that */
+    double began;
+    int64_t known;               /* no earlier run finished this case or one beyond it */
     int64_t *apart, apart_count; /* cases to be run at the end */
     char *held[MAX_HELD];
     struct assay_progress progress;
@@ -45,7 +49,17 @@ static enum assay_status hand_on_line(struct run *run, const char *line,
                                       struct assay_message *message)
 {
     struct assay_result result;
-    enum assay_status status = assay_json_result_read(line, &result, message);
+    struct assay_brief brief;
+    bool is_brief = false;
+    enum assay_status status = ASSAY_RAN;
+    if (run->plan->take_brief)
+        status = assay_brief_read(line, &brief, &is_brief, message);
+    if (status != ASSAY_RAN) return status;
+    if (is_brief) {
+        run->taken++;
+        return run->plan->take_brief(run->plan->context, &brief, message);
+    }
+    status = assay_json_result_read(line, &result, message);
     if (status == ASSAY_RAN) status = hand_on(run, &result, message);
     assay_result_close(&result);
     return status;
@@ -80,20 +94,26 @@ static enum assay_status hand_on_ready(struct run *run, struct assay_message *me
     return status;
 }
 
+static void count_done(struct run *run, bool has_failed)
+{
+    run->progress.done++;
+    run->progress.failed += has_failed;
+    if (run->plan->ran) ++*run->plan->ran;
+}
+
 /* A case has its result; takes the line over. */
 static enum assay_status settle(struct run *run, int64_t number, char *line,
-                                bool has_passed, struct assay_message *message)
+                                bool has_failed, struct assay_message *message)
 {
     if (!line) return no_memory(message);
-    run->progress.done++;
-    run->progress.failed += !has_passed;
+    count_done(run, has_failed);
     if (!run->journal) {
         assert(number < run->taken + MAX_HELD && !run->held[number % MAX_HELD]);
         run->held[number % MAX_HELD] = line;
         return hand_on_ready(run, message);
     }
     const enum assay_status status =
-        assay_journal_finish(run->journal, number, line, has_passed, message);
+        assay_journal_finish(run->journal, number, line, !has_failed, message);
     free(line);
     return status == ASSAY_RAN ? hand_on_ready(run, message) : status;
 }
@@ -111,7 +131,7 @@ static enum assay_status settle_crashed(struct run *run,
     result.status = assay_fail(&result.message, ASSAY_CRASHED, "%s", sentence);
     char *const line = assay_job_result(&result);
     assay_result_close(&result);
-    return settle(run, the_case->number, line, false, message);
+    return settle(run, the_case->number, line, true, message);
 }
 
 static enum assay_status set_apart(struct run *run, int64_t number,
@@ -132,8 +152,6 @@ static enum assay_status look_back(struct run *run, const struct assay_run_case 
     char sentence[80];
     *is_wanted = !run->journal;
     if (!run->journal) return ASSAY_RAN;
-    if (assay_journal_has(run->journal, the_case->number))
-        return hand_on_ready(run, message);
     const int deaths = assay_journal_deaths(run->journal, the_case->number);
     if (deaths == DEATHS_APART) return set_apart(run, the_case->number, message);
     *is_wanted = deaths < DEATHS_APART;
@@ -143,6 +161,14 @@ static enum assay_status look_back(struct run *run, const struct assay_run_case 
     return settle_crashed(run, the_case, sentence, message);
 }
 
+/* Gaps among the finished cases are filled whatever the time. */
+static bool is_out_of_time(const struct run *run)
+{
+    const double seconds = run->plan->seconds;
+    return seconds > 0 && run->next >= run->known &&
+           assay_clock_seconds() - run->began >= seconds;
+}
+
 /* The next case to be run in its turn; none left: *@is_there is false. */
 static enum assay_status next_case(struct run *run, struct assay_run_case *the_case,
                                    bool *is_there, struct assay_message *message)
@@ -150,8 +176,15 @@ static enum assay_status next_case(struct run *run, struct assay_run_case *the_c
     enum assay_status status = ASSAY_RAN;
     *is_there = false;
     while (!*is_there && !run->is_exhausted && status == ASSAY_RAN) {
-        *the_case = (struct assay_run_case){ .number = run->next };
-        if (!run->plan->find(run->plan->context, the_case)) {
+        if (run->journal && assay_journal_has(run->journal, run->next)) {
+            run->next++;
+            status = hand_on_ready(run, message);
+            continue;
+        }
+        *the_case = (struct assay_run_case){ .number = run->next,
+                                             .in_brief = run->plan->take_brief != NULL };
+        run->is_out_of_time = is_out_of_time(run);
+        if (run->is_out_of_time || !run->plan->find(run->plan->context, the_case)) {
             run->is_exhausted = true;
             break;
         }
@@ -169,6 +202,12 @@ static enum assay_status begin(struct run *run, const struct assay_run_case *the
     return assay_journal_begin(run->journal, the_case->number, message);
 }
 
+/* What counts as failed, and is brought to the disk at once. */
+static bool is_failure(const struct run *run, const struct assay_result *result)
+{
+    return run->plan->take_brief ? !assay_brief_is_enough(result) : !result->has_passed;
+}
+
 static enum assay_status run_here(struct run *run, const struct assay_run_case *the_case,
                                   struct assay_message *message)
 {
@@ -177,12 +216,14 @@ static enum assay_status run_here(struct run *run, const struct assay_run_case *
     enum assay_status status = begin(run, the_case, message);
     if (status == ASSAY_RAN)
         status = run->plan->run(run->plan->context, the_case, &result, message);
+    const bool has_failed = is_failure(run, &result);
     if (status == ASSAY_RAN && run->journal)
-        status = settle(run, the_case->number, assay_job_result(&result),
-                        result.has_passed, message);
+        status = settle(run, the_case->number,
+                        run->plan->take_brief && !has_failed ? assay_job_brief(&result)
+                                                             : assay_job_result(&result),
+                        has_failed, message);
     else if (status == ASSAY_RAN) {
-        run->progress.done++;
-        run->progress.failed += !result.has_passed;
+        count_done(run, has_failed);
         status = hand_on(run, &result, message);
     }
     assay_result_close(&result);
@@ -208,13 +249,17 @@ static enum assay_status settle_answer(struct run *run, struct assay_pool_answer
         run->plan->find(run->plan->context, &the_case);
         return settle_crashed(run, &the_case, sentence, message);
     }
+    struct assay_brief brief;
+    bool is_brief = false;
     enum assay_status status = assay_job_failure(answer->line, message);
-    if (status == ASSAY_RAN)
+    if (status == ASSAY_RAN && run->plan->take_brief)
+        status = assay_brief_read(answer->line, &brief, &is_brief, message);
+    if (status == ASSAY_RAN && !is_brief)
         status = assay_json_result_read(answer->line, &result, message);
-    const bool has_passed = result.has_passed;
+    const bool has_failed = !is_brief && is_failure(run, &result);
     assay_result_close(&result);
     if (status == ASSAY_RAN)
-        return settle(run, answer->number, answer->line, has_passed, message);
+        return settle(run, answer->number, answer->line, has_failed, message);
     free(answer->line);
     return status;
 }
@@ -270,21 +315,14 @@ static enum assay_status run_apart(struct run *run, struct assay_message *messag
 {
     enum assay_status status = ASSAY_RAN;
     for (int64_t i = 0; i < run->apart_count && status == ASSAY_RAN; i++) {
-        struct assay_run_case the_case = { .number = run->apart[i] };
+        struct assay_run_case the_case = { .number = run->apart[i],
+                                           .in_brief = run->plan->take_brief != NULL };
         run->plan->find(run->plan->context, &the_case);
         status =
             run->pool ? give(run, &the_case, message) : run_here(run, &the_case, message);
         if (run->pool && status == ASSAY_RAN) status = await(run, message);
     }
     return status;
-}
-
-static int64_t finished_before(const struct run *run)
-{
-    int64_t finished = 0;
-    for (int64_t i = 0; run->journal && i < run->plan->cases; i++)
-        finished += assay_journal_has(run->journal, i);
-    return finished;
 }
 
 enum assay_status assay_run(const struct assay_run_plan *plan,
@@ -296,12 +334,17 @@ enum assay_status assay_run(const struct assay_run_plan *plan,
         status = assay_journal_open(plan->folder, &plan->header, &run.journal, message);
     if (status == ASSAY_RAN && plan->jobs > 1)
         status = assay_pool_open(plan->jobs, plan->job_words, &run.pool, message);
-    run.progress = assay_progress_begin(stderr, plan->cases, finished_before(&run));
+    if (run.journal) run.known = assay_journal_known(run.journal);
+    run.progress = assay_progress_begin(
+        stderr, plan->cases, run.journal ? assay_journal_results(run.journal) : 0);
+    run.began = run.progress.began;
+    run.progress.seconds = plan->seconds;
+    run.progress.findings = plan->findings;
     if (status == ASSAY_RAN)
         status = run.pool ? run_in_jobs(&run, message) : run_all_here(&run, message);
     if (status == ASSAY_RAN) status = run_apart(&run, message);
     assert(status != ASSAY_RAN || run.taken == run.next);
-    if (status == ASSAY_RAN && run.journal)
+    if (status == ASSAY_RAN && run.journal && !run.is_out_of_time)
         status = assay_journal_end(run.journal, run.taken, message);
     assay_progress_hide(&run.progress);
     assay_pool_close(run.pool);

@@ -6,6 +6,7 @@
 #define ASSAY_VERIFY_RUN_RUN_H
 
 #include "verify/check/result.h"
+#include "verify/report/brief.h"
 #include "verify/run/journal.h"
 
 enum { ASSAY_MAX_JOBS = 256 };
@@ -13,8 +14,9 @@ enum { ASSAY_MAX_JOBS = 256 };
 struct assay_run_case { /* texts are borrowed until the next case is asked for */
     int64_t number;
     const char *line;     /* NULL: a recorded one, */
-    const char *recorded; /* case number index of that file */
+    const char *recorded; /* case number index of that file; NULL: the number says it */
     int index;
+    bool in_brief; /* a result that is no failure may be told in brief */
 };
 
 /* Runs a case here; @result is to be closed. Another status than ASSAY_RAN ends the run:
@@ -25,7 +27,8 @@ typedef enum assay_status assay_run_function(void *context, const struct assay_r
 
 struct assay_run_plan {
     void *context; /* of the functions */
-    /* Fills in all but the number; false: there are no more cases. */
+    /* Fills in all but the number; false: there are no more cases. Not asked about those
+     * that a journal has finished. */
     bool (*find)(void *context, struct assay_run_case *);
     assay_run_function *run; /* unless there are jobs */
     /* Fills in what a result says about the case itself, for one that can't be run:
@@ -34,7 +37,15 @@ struct assay_run_plan {
     /* Takes a result. Another status than ASSAY_RAN ends the run. */
     enum assay_status (*take)(void *context, const struct assay_result *,
                               struct assay_message *);
-    int64_t cases; /* how many there are, for whoever waits; 0: not known */
+    /* Not NULL: results that assay_brief_is_enough for are kept and told in brief, and
+     * come here; failures come to take. (With neither jobs nor a journal all do.) */
+    enum assay_status (*take_brief)(void *context, const struct assay_brief *,
+                                    struct assay_message *);
+    int64_t cases;  /* how many there are, for whoever waits; 0: not known */
+    double seconds; /* after which no further case begins, but for gaps among those that
+                       are finished; a journal is not ended then; 0: no limit */
+    const int64_t *findings; /* a count to be shown to whoever waits; NULL: none */
+    int64_t *ran;            /* counts the cases that were run now; NULL: nobody asks */
     /* 1: cases run here. More: in so many processes, this program again with @words
      * (NULL-terminated, words[0] its name), each of which calls assay_job_serve. */
     int jobs;

@@ -1,36 +1,34 @@
 /* SPDX-License-Identifier: MIT */
 #include "verify/run/tally.h"
 
-static void add_output(struct assay_summary *summary,
-                       const struct assay_output_result *output)
+void assay_summary_add_brief(struct assay_summary *summary,
+                             const struct assay_brief *brief)
 {
-    if (output->has_bits) {
-        summary->elements_compared += output->defined;
-        summary->elements_equal += output->defined - output->differ;
+    summary->cases++;
+    if (brief->status == ASSAY_UNSUPPORTED) summary->unsupported++;
+    if (brief->status != ASSAY_RAN) {
+        summary->broken +=
+            brief->status != ASSAY_UNSUPPORTED && brief->status != ASSAY_REFUSED;
+        return;
     }
-    if (output->has_bound && output->max_error_over_bound > summary->max_error_over_bound)
-        summary->max_error_over_bound = output->max_error_over_bound;
+    const bool is_wrong = brief->verdict >= ASSAY_OUTSIDE;
+    summary->verdicts[brief->verdict]++;
+    if (brief->verdict == ASSAY_CONTRADICTION)
+        summary->contradictions++;
+    else if (!brief->is_decisive && !is_wrong)
+        summary->indecisive++;
+    if (brief->has_passed)
+        summary->passed++;
+    else if (brief->is_decisive || is_wrong)
+        summary->failed++;
+    summary->elements_compared += brief->compared;
+    summary->elements_equal += brief->equal;
+    if (brief->max_error_over_bound > summary->max_error_over_bound)
+        summary->max_error_over_bound = brief->max_error_over_bound;
 }
 
 void assay_summary_add(struct assay_summary *summary, const struct assay_result *result)
 {
-    summary->cases++;
-    if (result->status == ASSAY_UNSUPPORTED) summary->unsupported++;
-    if (result->status != ASSAY_RAN) {
-        summary->broken +=
-            result->status != ASSAY_UNSUPPORTED && result->status != ASSAY_REFUSED;
-        return;
-    }
-    const bool is_wrong = result->verdict >= ASSAY_OUTSIDE;
-    summary->verdicts[result->verdict]++;
-    if (result->verdict == ASSAY_CONTRADICTION)
-        summary->contradictions++;
-    else if (!result->is_decisive && !is_wrong)
-        summary->indecisive++;
-    if (result->has_passed)
-        summary->passed++;
-    else if (result->is_decisive || is_wrong)
-        summary->failed++;
-    for (int i = 0; i < result->output_count; i++)
-        add_output(summary, &result->output[i]);
+    const struct assay_brief brief = assay_brief_of(result);
+    assay_summary_add_brief(summary, &brief);
 }

@@ -350,3 +350,11 @@ bool assay_process_end(struct assay_process *process, struct assay_text *ending)
     process->pid = 0;
     return is_gone;
 }
+
+bool assay_ending_is_somebodys(const char *ending)
+{
+    static const char *const names[] = { "SIGKILL", "SIGTERM", "SIGINT", "SIGHUP" };
+    for (int i = 0; i < 4; i++)
+        if (strstr(ending, names[i])) return true;
+    return false;
+}

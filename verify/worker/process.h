@@ -80,4 +80,8 @@ void assay_process_rewind_output(const struct assay_process *process);
  * status 0": what happened before we came. False when the process cannot be killed. */
 bool assay_process_end(struct assay_process *process, struct assay_text *ending);
 
+/* Whether an ending is by a signal with which people and schedulers end processes: KILL,
+ * TERM, INT, HUP. It may have reached this process's children first. */
+bool assay_ending_is_somebodys(const char *ending);
+
 #endif

@@ -77,7 +77,7 @@ static enum assay_status report_end(struct assay_program *program,
     const char *const signal_name =
         exit_status > SIGNALLED ? sigabbrev_np(exit_status - SIGNALLED) : NULL;
     if (signal_name) assay_text_add(ending, ", a shell's word for SIG%s", signal_name);
-    program->was_killed = strstr(ending->buffer, "SIGKILL");
+    program->was_killed = assay_ending_is_somebodys(ending->buffer);
     if (program->has_answered && exit_status == 0)
         return assay_fail(message, ASSAY_CRASHED,
                           "program '%s' %s; it has to answer case after case, or get "

@@ -13,7 +13,7 @@
  * All other lines are noise, kept like what it writes to stderr. At the end of its stdin
  * it ends. A process is replaced when it has ended or had to be ended, when an answer was
  * none, and when it has not left any outputs. A case during which somebody else killed it
- * with SIGKILL is run once more before that counts. */
+ * (SIGKILL, SIGTERM, SIGINT, SIGHUP) is run once more before that counts. */
 #ifndef ASSAY_VERIFY_WORKER_PROGRAM_H
 #define ASSAY_VERIFY_WORKER_PROGRAM_H
 

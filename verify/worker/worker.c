@@ -49,11 +49,12 @@ static enum assay_status lose(struct assay_worker *worker, enum assay_status sta
     if (reason)
         return assay_fail(message, status, "plugin %s %s (%s)", worker->name, reason,
                           worker->stage);
-    worker->was_killed = strstr(text, "SIGKILL");
-    return assay_fail(
-        message, status, "plugin %s %s (%s)%s", worker->name, text, worker->stage,
-        worker->was_killed ? ", but not by assay: perhaps the machine ran out of memory"
-                           : "");
+    worker->was_killed = assay_ending_is_somebodys(text);
+    return assay_fail(message, status, "plugin %s %s (%s)%s", worker->name, text,
+                      worker->stage,
+                      strstr(text, "SIGKILL")
+                          ? ", but not by assay: perhaps the machine ran out of memory"
+                          : "");
 }
 
 static bool take_kill(struct assay_worker *worker)

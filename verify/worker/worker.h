@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* A plugin in a disposable process: the supervisor's side. Whatever the plugin does costs
  * the case in hand and nothing else; the process is then replaced. What a process does
- * when somebody else kills it with SIGKILL is done once more before that counts. */
+ * when somebody else kills it (SIGKILL, SIGTERM, SIGINT, SIGHUP) is done once more before
+ * that counts. */
 #ifndef ASSAY_VERIFY_WORKER_WORKER_H
 #define ASSAY_VERIFY_WORKER_WORKER_H
 
