@@ -9,8 +9,10 @@
 #include "verify/check/trial.h"
 
 enum assay_fault_kind {
-    ASSAY_FAULT_ROUNDING,  /* the right function, rounded otherwise: bitwise finds it */
-    ASSAY_FAULT_FUNCTION,  /* another function: a check without the model finds it */
+    ASSAY_FAULT_ROUNDING,  /* the right function, rounded otherwise: bitwise finds it,
+                              and identify names it */
+    ASSAY_FAULT_FUNCTION,  /* another function, or one that is coarser than a precision
+                              class allows: a check without the model finds it */
     ASSAY_FAULT_EXECUTION, /* right now and then: a check without the model finds it */
     ASSAY_FAULT_VERIFIER,  /* of the verifier itself: the meta-test finds it */
     ASSAY_FAULT_KINDS

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The cases on which a fault is looked for, in their order. */
 #include "fuzz/selftest/selftest.h"
+#include "verify/operation/draw.h"
 
 #include <assert.h>
 #include <string.h>
@@ -35,8 +36,7 @@ static void draw(const struct assay_operation *operation, int index,
 {
     struct assay_stream stream;
     assay_stream_open(&stream, drawn_seed, operation->name, "case", index);
-    assay_case_init(the_case, operation);
-    operation->draw(&stream, DRAWN_MULTIPLY_ADDS, the_case);
+    assay_draw(operation, &stream, DRAWN_MULTIPLY_ADDS, the_case);
 }
 
 /* Own case @index / OTHER_KINDS with another kind of data, if that is legal. */

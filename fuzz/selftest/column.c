@@ -16,7 +16,7 @@ static void add(struct assay_selftest *selftest, const char *name, bool is_crite
     selftest->column[selftest->column_count++] = (struct assay_column){
         .name = name,
         .is_criterion = is_criterion,
-        .uses_model = strcmp(name, "bitwise") == 0,
+        .uses_model = strcmp(name, "bitwise") == 0 || strcmp(name, "identify") == 0,
     };
 }
 
@@ -36,6 +36,7 @@ void assay_selftest_open(struct assay_selftest *selftest)
     for (int i = 0; assay_checks[i]; i++)
         add(selftest, assay_checks[i]->name, false);
     add(selftest, "guards", false);
+    add(selftest, "identify", false);
     for (const struct assay_criterion *row = assay_criteria_table; row->name; row++)
         add(selftest, row->name, true);
     for (int i = 0; i < selftest->column_count; i++)
@@ -60,12 +61,13 @@ static bool has_found(const struct assay_result *result, const char *name)
     return false;
 }
 
+/* Of checks and guards; identify does not judge results. */
 static bool has_judged(const struct assay_result *result, const char *name)
 {
     for (int i = 0; assay_checks[i]; i++)
         if (strcmp(assay_checks[i]->name, name) == 0)
             return (result->checks >> i & 1) != 0;
-    return true; /* the guards */
+    return strcmp(name, "guards") == 0;
 }
 
 void assay_selftest_judge(const struct assay_selftest *selftest,

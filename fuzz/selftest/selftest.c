@@ -72,13 +72,15 @@ static bool is_through(const struct assay_selftest *selftest,
             outcome->cases >= 2 * selftest->chances);
 }
 
-static bool must_find(const struct assay_fault *fault, const char *column)
+/* By its kind, or by its row. */
+static bool must_find(const struct assay_fault *fault, const struct assay_column *column)
 {
-    const char *at = fault->must_catch;
-    const size_t length = strlen(column);
+    const char *at = fault->must_catch, *const name = column->name;
+    const size_t length = strlen(name);
+    if (fault->kind == ASSAY_FAULT_ROUNDING && column->uses_model) return true;
     for (; at && *at; at += strspn(at, " ")) {
         const size_t word = strcspn(at, " ");
-        if (word == length && strncmp(at, column, length) == 0) return true;
+        if (word == length && strncmp(at, name, length) == 0) return true;
         at += word;
     }
     return false;
@@ -93,19 +95,18 @@ static void conclude(const struct assay_selftest *selftest,
     outcome->is_caught = true;
     for (int i = 0; i < selftest->column_count; i++) {
         const struct assay_column *const column = &selftest->column[i];
-        const bool counts = !column->is_criterion &&
-                            column->uses_model == (fault->kind == ASSAY_FAULT_ROUNDING);
-        is_found |= counts && outcome->kill[i].cases;
-        if (!must_find(fault, column->name) || outcome->kill[i].cases) continue;
-        assay_text_add(&text, "%s does not see it; ", column->name);
+        is_found |= outcome->kill[i].cases && !column->is_criterion &&
+                    (fault->kind == ASSAY_FAULT_ROUNDING || !column->uses_model);
+        if (!must_find(fault, column) || outcome->kill[i].cases) continue;
         outcome->is_caught = false;
+        if (*outcome->case_line)
+            assay_text_add(&text, "%s does not %s it; ", column->name,
+                           strcmp(column->name, "identify") == 0 ? "name" : "see");
     }
     if (!is_found)
         assay_text_add(&text, "%s",
-                       !*outcome->case_line ? "nothing sees it"
-                       : fault->kind == ASSAY_FAULT_ROUNDING
-                           ? "bitwise does not see it"
-                           : "only bitwise and criteria see it");
+                       *outcome->case_line ? "only bitwise and criteria see it"
+                                           : "nothing sees it");
     outcome->is_caught &= is_found;
     assay_text_mark_cut(&text);
 }
@@ -118,6 +119,33 @@ static void pass_over(uint32_t rejected, struct assay_column_verdicts *verdicts)
         if (rejected >> i & 1) verdicts->has_judged[i] = verdicts->has_found[i] = false;
         verdicts->is_shown |= verdicts->has_found[i];
     }
+}
+
+static int place_of(const struct assay_selftest *selftest, const char *column)
+{
+    int place = 0;
+    while (strcmp(selftest->column[place].name, column) != 0)
+        place++;
+    return place;
+}
+
+/* A rounding that bitwise has found on this case is to be named as well. */
+static enum assay_status ask_its_name(struct assay_selftest *selftest,
+                                      const struct assay_case *the_case,
+                                      const struct assay_column_verdicts *verdicts,
+                                      struct assay_fault_outcome *outcome)
+{
+    struct assay_kill *const kill = &outcome->kill[place_of(selftest, "identify")];
+    bool is_named;
+    if (outcome->fault->kind != ASSAY_FAULT_ROUNDING || kill->cases ||
+        kill->chances == selftest->chances ||
+        !verdicts->has_found[place_of(selftest, "bitwise")])
+        return ASSAY_RAN;
+    kill->chances++;
+    const enum assay_status status =
+        assay_selftest_identify(selftest, outcome->fault, the_case, &is_named);
+    if (status == ASSAY_RAN && is_named) kill->cases = outcome->cases;
+    return status;
 }
 
 static enum assay_status run_case(struct assay_selftest *selftest,
@@ -140,6 +168,7 @@ static enum assay_status run_case(struct assay_selftest *selftest,
         pass_over(rejected, &verdicts);
         outcome->cases++;
         count(selftest, &verdicts, result.case_line, outcome);
+        status = ask_its_name(selftest, the_case, &verdicts, outcome);
         conclude(selftest, outcome);
     }
     assay_result_close(&result);

@@ -11,9 +11,12 @@ enum {
     ASSAY_SELFTEST_CASES = 20,  /* of one fault, at most */
     ASSAY_SELFTEST_CHANCES = 3, /* cases that show a fault, for each check */
     ASSAY_SELFTEST_QUIET = 5,   /* cases that do not, one after the other: enough */
+    ASSAY_SELFTEST_IDENTIFY_SECONDS = 8, /* for one answer */
 };
 
-/* What may find a fault: a check, the guards around outputs, another people's rule. */
+/* What may find a fault: a check, the guards around outputs, another people's rule; and
+ * "identify", which is asked about roundings, where bitwise finds them, and has to name
+ * them. */
 struct assay_column {
     const char *name;
     bool is_criterion, uses_model;
@@ -95,6 +98,13 @@ enum assay_status assay_selftest_trial(struct assay_selftest *selftest,
 enum assay_status assay_selftest_clean(struct assay_selftest *selftest,
                                        const struct assay_case *the_case,
                                        uint32_t *rejected);
+
+/* Asks identify about the fault on the case. Named: its answer holds the fault's own
+ * knobs, or others that the problem can't tell from them. */
+enum assay_status assay_selftest_identify(struct assay_selftest *selftest,
+                                          const struct assay_fault *fault,
+                                          const struct assay_case *the_case,
+                                          bool *is_named);
 
 /* The meta-test of a fault of the verifier. */
 enum assay_status assay_selftest_verifier(struct assay_selftest *selftest,

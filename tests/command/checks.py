@@ -47,6 +47,8 @@ class Checks(ToolTest):
                 # Nothing else would have seen it.
                 self.assertEqual(cases[0]['outputs'][0]['outside'], 0)
                 others = [name for name in AGAIN if name not in failed_checks(cases[0])]
+                if mode == 'one-in-ten':
+                    others = []  # by chance they may see it as well
                 status, cases, _ = results(CASE, '--candidate', example(mode), '--check',
                                            ','.join(['bitwise', 'bound', *others]))
                 self.assertEqual((status, cases[0]['verdict']), (0, 'bounded'), mode)

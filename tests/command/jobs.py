@@ -52,7 +52,7 @@ class Jobs(MixedRuns):
             self.assertEqual(done.returncode, 2, more)
             self.assertIn(sentence, done.stderr)
         done = run('job', 'verify')
-        self.assertIn('starts by itself', done.stderr)
+        self.assertIn('start by themselves', done.stderr)
 
 
 if __name__ == '__main__':

@@ -2,8 +2,10 @@
 /* What counts as caught, and what the clean model is asked. */
 #include "fuzz/selftest/selftest.h"
 
+#include "fuzz/fault/class.h"
 #include "tests/harness.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -105,6 +107,70 @@ START_TEST(checks_that_a_row_names_have_to_see_it)
     ck_assert(!outcome->is_caught);
     ck_assert_str_eq(outcome->remark, "poison does not see it; ");
     assay_selftest_close(&selftest);
+}
+END_TEST
+
+START_TEST(a_rounding_is_named_where_its_bits_are_found)
+{
+    struct assay_selftest selftest = { .cases = 2 };
+    assay_selftest_open(&selftest);
+    const struct assay_fault fault = row("promote-separately");
+    const struct assay_fault_outcome *const outcome = run(&selftest, &fault);
+    ck_assert(outcome->is_caught);
+    ck_assert_int_eq(kill_of(&selftest, outcome, "identify")->cases, 1);
+    ck_assert_int_eq(kill_of(&selftest, outcome, "identify")->chances, 1);
+    const struct assay_fault function = row("c-twice");
+    ck_assert_int_eq(kill_of(&selftest, run(&selftest, &function), "identify")->chances,
+                     0);
+    assay_selftest_close(&selftest);
+}
+END_TEST
+
+/* identify then answers as truly as before, but not with what the row says. */
+START_TEST(another_name_than_the_rows_own_is_none)
+{
+    struct assay_selftest selftest = { .cases = 1 };
+    assay_selftest_open(&selftest);
+    struct assay_fault fault = row("promote-separately");
+    fault.numerics = row("k-descending").numerics;
+    const struct assay_fault_outcome *const outcome = run(&selftest, &fault);
+    ck_assert(!outcome->is_caught);
+    ck_assert_str_eq(outcome->remark, "identify does not name it; ");
+    ck_assert_int_eq(kill_of(&selftest, outcome, "identify")->chances, 1);
+    ck_assert_int_eq(kill_of(&selftest, outcome, "identify")->cases, 0);
+    assay_selftest_close(&selftest);
+}
+END_TEST
+
+START_TEST(a_rounding_behind_every_knob_has_no_name)
+{
+    struct assay_selftest selftest = { .cases = 1 };
+    assay_selftest_open(&selftest);
+    struct assay_fault fault = row("c-onto-bf16");
+    fault.kind = ASSAY_FAULT_ROUNDING;
+    fault.must_catch = NULL;
+    const struct assay_fault_outcome *const outcome = run(&selftest, &fault);
+    ck_assert(!outcome->is_caught);
+    ck_assert_str_eq(outcome->remark, "identify does not name it; ");
+    ck_assert_int_eq(kill_of(&selftest, outcome, "bitwise")->cases, 1);
+    assay_selftest_close(&selftest);
+}
+END_TEST
+
+START_TEST(every_class_has_a_name_and_faults)
+{
+    int faults[ASSAY_FAULT_CLASSES] = { 0 };
+    for (int i = 0; assay_fault_at(i); i++)
+        faults[assay_fault_class_of(assay_fault_at(i))]++;
+    for (int i = 0; i < ASSAY_FAULT_CLASSES; i++) {
+        char id[16];
+        snprintf(id, sizeof(id), "C%02d", i + 1);
+        ck_assert_str_eq(assay_fault_classes[i].id, id);
+        ck_assert_msg(faults[i] > 0, "%s", assay_fault_classes[i].name);
+    }
+    const struct assay_fault fault = row("promote-512");
+    ck_assert_str_eq(assay_fault_classes[assay_fault_class_of(&fault)].name,
+                     "accumulator and promotion");
 }
 END_TEST
 
@@ -247,6 +313,10 @@ int main(void)
         bits_alone_do_not_catch_a_fault_of_a_function,
         a_criterion_that_rejects_the_model_finds_no_fault,
         checks_that_a_row_names_have_to_see_it,
+        a_rounding_is_named_where_its_bits_are_found,
+        another_name_than_the_rows_own_is_none,
+        a_rounding_behind_every_knob_has_no_name,
+        every_class_has_a_name_and_faults,
         a_fault_without_effect_survives,
         writing_outside_is_found_by_the_guards,
         a_verifier_without_a_fault_survives_the_meta_test,

@@ -6,6 +6,7 @@
 #include "verify/command/command.h"
 #include "verify/command/limits.h"
 #include "verify/command/selection.h"
+#include "verify/operation/draw.h"
 
 #include <argp.h>
 #include <omp.h>
@@ -123,8 +124,7 @@ static enum assay_status draw_cases(struct bench *bench)
             struct assay_case the_case;
             char line[ASSAY_MAX_CASE_LINE];
             assay_stream_open(&stream, 0, operation->name, "case", at);
-            assay_case_init(&the_case, operation);
-            operation->draw(&stream, DRAWN_MULTIPLY_ADDS, &the_case);
+            assay_draw(operation, &stream, DRAWN_MULTIPLY_ADDS, &the_case);
             assay_case_format(&the_case, line, sizeof line);
             status = assay_select_case(&bench->selection, line, &bench->message);
         }

@@ -3,6 +3,7 @@
 
 #include "verify/data/recording.h"
 #include "verify/data/safetensors.h"
+#include "verify/operation/numerics.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -50,6 +51,29 @@ enum assay_status assay_case_runner_open(struct assay_case_runner *runner,
     return choose_candidate(runner, NULL, message);
 }
 
+enum assay_status assay_case_runner_check(const struct assay_case_runner *runner,
+                                          const struct assay_case *the_case,
+                                          struct assay_message *message)
+{
+    const struct assay_trial_plan *const plan = runner->plan;
+    const struct assay_operation *const operation = the_case->operation;
+    union assay_problem_storage problem;
+    union assay_numerics_storage numerics;
+    struct assay_backend_claim claim;
+    const struct assay_run_call call = { .the_case = the_case, .problem = &problem };
+    enum assay_status status = operation->bind(the_case, &problem, message);
+    if (status == ASSAY_RAN && plan->model_numerics)
+        status = assay_numerics_parse(operation, &problem, plan->model_numerics,
+                                      &numerics, message);
+    /* Somebody's code is asked once, when the case runs. */
+    if (status != ASSAY_RAN || !plan->candidate->is_trusted) return status;
+    status = plan->candidate->claim(plan->candidate_state, &call, &claim, message);
+    if (status == ASSAY_RAN && claim.has_numerics)
+        status =
+            assay_numerics_parse(operation, &problem, claim.numerics, &numerics, message);
+    return status;
+}
+
 static void close_recording(struct assay_case_runner *runner)
 {
     if (runner->recorded_path) assay_recording_close(&runner->recording);
@@ -80,6 +104,8 @@ static enum assay_status find_case(struct assay_case_runner *runner,
                                    struct assay_message *message)
 {
     if (wanted->line) return assay_case_parse(wanted->line, the_case, message);
+    if (!wanted->recorded)
+        return assay_fail(message, ASSAY_FAILED, "a job was asked for no case");
     const enum assay_status status = choose_recording(runner, wanted->recorded, message);
     if (status != ASSAY_RAN) return status;
     if (wanted->index < 0 || wanted->index >= runner->recording.count)

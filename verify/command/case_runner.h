@@ -21,6 +21,11 @@ struct assay_case_runner {
 enum assay_status assay_case_runner_open(struct assay_case_runner *runner,
                                          struct assay_message *message);
 
+/* Refuses numerics named for candidate or reference that the case can't have. */
+enum assay_status assay_case_runner_check(const struct assay_case_runner *runner,
+                                          const struct assay_case *the_case,
+                                          struct assay_message *message);
+
 /* An assay_run_function; @context is the runner. */
 enum assay_status assay_case_runner_run(void *runner, const struct assay_run_case *,
                                         struct assay_result *, struct assay_message *);

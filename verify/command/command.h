@@ -27,11 +27,15 @@ int assay_command_bench(int argc, char **argv);
 int assay_command_identify(int argc, char **argv);
 int assay_command_list(int argc, char **argv);
 int assay_command_selftest(int argc, char **argv);
+int assay_command_shrink(int argc, char **argv);
+int assay_command_fuzz(int argc, char **argv);
+int assay_command_merge(int argc, char **argv);
 int assay_command_worker(int argc, char **argv);
 int assay_command_job(int argc, char **argv);
 
 /* Commands as jobs: they take the same arguments, but the cases they are handed. */
 int assay_verify_job(int argc, char **argv);
+int assay_fuzz_job(int argc, char **argv);
 
 /* Prints "assay: SENTENCE" to stderr and returns the exit code that the status means. */
 struct assay_message;

@@ -9,7 +9,9 @@
 static const struct {
     const char *name;
     int (*serve)(int argc, char **argv);
-} commands[] = { { "verify", assay_verify_job }, { NULL, NULL } };
+} commands[] = { { "verify", assay_verify_job },
+                 { "fuzz", assay_fuzz_job },
+                 { NULL, NULL } };
 
 int assay_command_job(int argc, char **argv)
 {
@@ -19,7 +21,8 @@ int assay_command_job(int argc, char **argv)
     const int status =
         argc > 1 && commands[row].name ? commands[row].serve(argc - 1, argv + 1) : 2;
     if (status == 2)
-        fputs("assay: job is what `assay verify --jobs N` starts by itself; use that\n",
+        fputs("assay: job is what `assay verify --jobs N` and `assay fuzz --jobs N` "
+              "start by themselves; use those\n",
               stderr);
     return status;
 }

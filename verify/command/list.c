@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* `assay list`: what there is, from the registries, and random suites. */
-#include "fuzz/fault/fault.h"
+#include "fuzz/fault/class.h"
 #include "verify/case/setting.h"
 #include "verify/check/trial.h"
 #include "verify/command/command.h"
+#include "verify/operation/draw.h"
 #include "verify/report/report.h"
 
 #include <argp.h>
@@ -128,8 +129,9 @@ static void list_faults(void)
     for (const struct assay_fault_area *area = assay_fault_areas; area->name; area++) {
         printf("%s: %s\n", area->name, area->summary);
         for (const struct assay_fault *fault = area->faults; fault->name; fault++)
-            printf("  %-26s %s\n    %s, %s of %s%s%s\n", fault->name, fault->meaning,
-                   fault->class_id, assay_fault_kind_names[fault->kind], fault->operation,
+            printf("  %-26s %s\n    %s %s; %s of %s%s%s\n", fault->name, fault->meaning,
+                   fault->class_id, assay_fault_classes[assay_fault_class_of(fault)].name,
+                   assay_fault_kind_names[fault->kind], fault->operation,
                    fault->report ? ", as in " : "", fault->report ? fault->report : "");
     }
 }
@@ -181,8 +183,7 @@ static void list_cases(struct list *list)
         struct assay_case the_case;
         char line[ASSAY_MAX_CASE_LINE];
         assay_stream_open(&stream, list->seed, operation->name, "case", i);
-        assay_case_init(&the_case, operation);
-        operation->draw(&stream, (double)list->multiply_adds, &the_case);
+        assay_draw(operation, &stream, (double)list->multiply_adds, &the_case);
         assay_case_format(&the_case, line, sizeof(line));
         puts(line);
     }
@@ -258,7 +259,8 @@ int assay_command_list(int argc, char **argv)
         .parser = parse_option,
         .args_doc = "operations|backends|numerics|data|checks|criteria|faults|reports|"
                     "suites|cases",
-        .doc = "Shows what there is. `cases` writes a random suite to stdout.",
+        .doc = "Shows what there is. `cases` writes a random suite to stdout; a few of "
+               "its cases prove nothing, which `verify --max-indecisive` allows for.",
     };
     struct list list = { .count = 10, .multiply_adds = 1 << 21, .status = ASSAY_RAN };
     argp_parse(&argp, argc, argv, 0, NULL, &list);

@@ -15,8 +15,11 @@
 static const struct assay_command commands[] = {
     { "verify", "compare a kernel's outputs with model and oracle",
       assay_command_verify },
+    { "fuzz", "run a campaign of random cases", assay_command_fuzz },
+    { "merge", "put the shards of a campaign together", assay_command_merge },
     { "identify", "find the numerics that reproduce a kernel's outputs",
       assay_command_identify },
+    { "shrink", "find a smaller case that fails like a given one", assay_command_shrink },
     { "record", "write a case's inputs and outputs to a file", assay_command_record },
     { "bench", "measure how fast cases and units are computed", assay_command_bench },
     { "selftest", "plant faults and show which checks find them",

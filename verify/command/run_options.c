@@ -4,6 +4,7 @@
 #include "verify/case/number.h"
 #include "verify/case/text.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -27,15 +28,16 @@ struct assay_run_options assay_run_options_default(void)
     return (struct assay_run_options){ .jobs = 1, .status = ASSAY_RAN };
 }
 
-static enum assay_status parse_jobs(struct assay_run_options *run, const char *text)
+enum assay_status assay_run_jobs_parse(const char *text, int *jobs,
+                                       struct assay_message *message)
 {
     uint64_t value;
     if (assay_number_unsigned(text, &value) != ASSAY_NUMBER_VALID || value < 1 ||
         value > ASSAY_MAX_JOBS)
-        return assay_fail(&run->message, ASSAY_REFUSED,
+        return assay_fail(message, ASSAY_REFUSED,
                           "--jobs %s is no number of processes; use 1 to %d",
                           assay_excerpt(text).text, ASSAY_MAX_JOBS);
-    run->jobs = (int)value;
+    *jobs = (int)value;
     return ASSAY_RAN;
 }
 
@@ -47,7 +49,7 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
     else if (key != KEY_JOBS)
         return ARGP_ERR_UNKNOWN;
     else if (run->status == ASSAY_RAN)
-        run->status = parse_jobs(run, argument);
+        run->status = assay_run_jobs_parse(argument, &run->jobs, &run->message);
     return 0;
 }
 
@@ -78,12 +80,13 @@ char **assay_job_words(const char *command, int argc, char *const *argv)
     return NULL;
 }
 
-__attribute__((format(printf, 3, 4))) static bool
-add(struct assay_run_settings *settings, const char *name, const char *format, ...)
+bool assay_run_settings_add(struct assay_run_settings *settings, const char *name,
+                            const char *format, ...)
 {
     int row = 0;
     while (settings->row[row].name)
         row++;
+    assert(row < ASSAY_MAX_RUN_SETTINGS);
     va_list arguments;
     va_start(arguments, format);
     const bool is_made = vasprintf(&settings->text[row], format, arguments) >= 0;
@@ -101,7 +104,7 @@ static bool add_list(struct assay_run_settings *settings, const char *name,
     struct assay_text list = assay_text_open(text, sizeof(text));
     for (int i = 0; i < count; i++)
         assay_text_add(&list, "%s%s", i ? "," : "", words[i]);
-    return add(settings, name, "%s", text);
+    return assay_run_settings_add(settings, name, "%s", text);
 }
 
 static bool add_judging(struct assay_run_settings *settings,
@@ -117,12 +120,13 @@ static bool add_judging(struct assay_run_settings *settings,
     const char *const backend = plan->reference_text ? plan->reference_text : "";
     const char *const required =
         plan->require == ASSAY_NOT_JUDGED ? "" : assay_verdicts[plan->require].name;
-    return add(settings, "--reference", "%s%s%s%s%s%s",
-               plan->uses_oracle ? "oracle " : "", plan->uses_model ? "model" : "",
-               *numerics ? ":" : "", numerics, *backend ? " " : "", backend) &&
+    return assay_run_settings_add(settings, "--reference", "%s%s%s%s%s%s",
+                                  plan->uses_oracle ? "oracle " : "",
+                                  plan->uses_model ? "model" : "", *numerics ? ":" : "",
+                                  numerics, *backend ? " " : "", backend) &&
            add_list(settings, "--check", checks, count) &&
-           add(settings, "--repeats", "%d", plan->repeats) &&
-           add(settings, "--require", "%s", required) &&
+           assay_run_settings_add(settings, "--repeats", "%d", plan->repeats) &&
+           assay_run_settings_add(settings, "--require", "%s", required) &&
            add_list(settings, "--criteria", plan->criteria.name, plan->criteria.count);
 }
 
@@ -131,12 +135,16 @@ bool assay_run_settings_open(struct assay_run_settings *settings, const char *ca
                              const struct assay_backend_limits *limits)
 {
     *settings = (struct assay_run_settings){ .text = { NULL } };
-    return add(settings, "--candidate", "%s", candidate ? candidate : "") &&
+    return assay_run_settings_add(settings, "--candidate", "%s",
+                                  candidate ? candidate : "") &&
            add_judging(settings, plan) &&
-           add(settings, "--timeout", "%.17g", limits->seconds) &&
-           add(settings, "--warmup-timeout", "%.17g", limits->warmup_seconds) &&
-           add(settings, "--memory-limit", "%" PRId64, limits->memory_bytes) &&
-           add(settings, "--fresh", "%s", limits->is_fresh ? "yes" : "no");
+           assay_run_settings_add(settings, "--timeout", "%.17g", limits->seconds) &&
+           assay_run_settings_add(settings, "--warmup-timeout", "%.17g",
+                                  limits->warmup_seconds) &&
+           assay_run_settings_add(settings, "--memory-limit", "%" PRId64,
+                                  limits->memory_bytes) &&
+           assay_run_settings_add(settings, "--fresh", "%s",
+                                  limits->is_fresh ? "yes" : "no");
 }
 
 void assay_run_settings_close(struct assay_run_settings *settings)

@@ -8,13 +8,13 @@
 #include <argp.h>
 #include <stdlib.h>
 
-enum { KEY_FAULT = 256, KEY_JSON, KEY_SECONDS, KEY_CASES };
+enum { KEY_FAULT = 256, KEY_JSON, KEY_MARKDOWN, KEY_SECONDS, KEY_CASES };
 enum { MAX_FAULTS = 1000, MAX_CASES = 1000, MAX_SECONDS = 1000000 };
 
 struct selftest {
     int count; /* faults that were named; 0: all */
     const struct assay_fault *fault[MAX_FAULTS];
-    const char *json_path;
+    const char *json_path, *markdown_path;
     uint64_t seconds, cases; /* 0: no limit, the default */
     struct assay_selftest run;
     struct assay_selftest_output output;
@@ -27,6 +27,8 @@ static const struct argp_option options[] = {
     { "cases", KEY_CASES, "N", 0, "at most so many cases a fault (20)", 0 },
     { "seconds", KEY_SECONDS, "S", 0, "begin no other fault after so long", 0 },
     { "json", KEY_JSON, "FILE", 0, "one JSON object a fault; - replaces the text", 0 },
+    { "markdown", KEY_MARKDOWN, "FILE", 0, "the matrix as a page; - replaces the text",
+      0 },
     { 0 },
 };
 
@@ -69,6 +71,7 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
         selftest->status =
             parse_count(selftest, "seconds", argument, MAX_SECONDS, &selftest->seconds);
         break;
+    case KEY_MARKDOWN: selftest->markdown_path = argument; break;
     default: selftest->json_path = argument;
     }
     return 0;
@@ -124,8 +127,9 @@ static enum assay_status run(struct selftest *selftest, int *code)
     selftest->run.cases = (int)selftest->cases;
     assay_selftest_open(&selftest->run);
     if (selftest->count == 0) take_all(selftest);
-    enum assay_status status = assay_selftest_output_open(
-        &selftest->output, selftest->json_path, &selftest->message);
+    enum assay_status status =
+        assay_selftest_output_open(&selftest->output, selftest->json_path,
+                                   selftest->markdown_path, &selftest->message);
     if (status == ASSAY_RAN) status = run_faults(selftest);
     if (status != ASSAY_RAN) return status;
     *code = exit_code(selftest);
@@ -142,7 +146,8 @@ int assay_command_selftest(int argc, char **argv)
                "verifier, and shows which checks find it, and after how many cases. "
                "Other people's criteria stand behind the bar.\v"
                "Faults that change a function or single runs have to be found without "
-               "the model, other roundings by their bits, faults of the verifier by what "
+               "the model, other roundings by their bits, and identify has to name them; "
+               "faults of the verifier by what "
                "it then says about the clean model and about a kernel that is known to "
                "be wrong. The clean model must pass on all cases.",
     };

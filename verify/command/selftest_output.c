@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "verify/command/selftest_output.h"
 
+#include "verify/command/selftest_markdown.h"
 #include "verify/report/json_put.h"
 
 #include <errno.h>
@@ -8,13 +9,26 @@
 
 enum assay_status assay_selftest_output_open(struct assay_selftest_output *output,
                                              const char *json_path,
+                                             const char *markdown_path,
                                              struct assay_message *message)
 {
     const struct assay_run_header header = { .command = "selftest" };
-    output->has_text = !json_path || strcmp(json_path, "-") != 0;
-    return json_path ? assay_report_file_open(&output->json, &assay_report_json,
-                                              json_path, &header, message)
-                     : ASSAY_RAN;
+    const bool has_json = json_path && strcmp(json_path, "-") == 0;
+    const bool has_markdown = markdown_path && strcmp(markdown_path, "-") == 0;
+    enum assay_status status = ASSAY_RAN;
+    output->has_text = !has_json && !has_markdown;
+    if (has_json && has_markdown)
+        return assay_fail(
+            message, ASSAY_REFUSED,
+            "--json - and --markdown - can't both go to stdout; name a file "
+            "for one of them");
+    if (json_path)
+        status = assay_report_file_open(&output->json, &assay_report_json, json_path,
+                                        &header, message);
+    if (status == ASSAY_RAN && markdown_path)
+        status = assay_report_file_open(&output->markdown, &assay_selftest_markdown,
+                                        markdown_path, &header, message);
+    return status;
 }
 
 static void count(struct assay_selftest_output *output,
@@ -23,8 +37,11 @@ static void count(struct assay_selftest_output *output,
 {
     const enum assay_fault_kind kind = outcome->fault->kind;
     bool is_found = false;
+    const int class = assay_fault_class_of(outcome->fault);
     output->faults++;
     output->caught += outcome->is_caught;
+    output->class_faults[class]++;
+    output->class_caught[class] += outcome->is_caught;
     for (int i = 0; i < selftest->column_count; i++) {
         const bool has_found = outcome->kill[i].cases > 0;
         output->judged[i] += outcome->kill[i].chances > 0;
@@ -74,6 +91,16 @@ static void print_share(const struct assay_selftest_output *output,
                    100.0 * output->found[i] / output->judged[i]);
 }
 
+static void print_classes(const struct assay_selftest_output *output)
+{
+    puts("\nfaults caught, of those of each class:");
+    for (int i = 0; i < ASSAY_FAULT_CLASSES; i++)
+        if (output->class_faults[i])
+            printf("  %s %-36s %3d of %3d\n", assay_fault_classes[i].id,
+                   assay_fault_classes[i].name, output->class_caught[i],
+                   output->class_faults[i]);
+}
+
 static void print_totals(const struct assay_selftest_output *output,
                          const struct assay_selftest *selftest)
 {
@@ -88,6 +115,7 @@ static void print_totals(const struct assay_selftest_output *output,
            selftest->clean_cases == 1 ? "" : "s", selftest->alarms,
            selftest->alarms == 1 ? "" : "s");
     if (selftest->alarms) printf("%s\n", selftest->alarm);
+    print_classes(output);
     puts("\nfaults that each check found, of those that it judged:");
     print_share(output, selftest, false);
     puts("faults that other people's criteria would have caught, on cases on which they\n"
@@ -127,6 +155,8 @@ static enum assay_status write_fault(FILE *stream, const struct assay_selftest *
     assay_json_put_text(&json, object, "type", "fault");
     assay_json_put_text(&json, object, "fault", fault->name);
     assay_json_put_text(&json, object, "class", fault->class_id);
+    assay_json_put_text(&json, object, "class_name",
+                        assay_fault_classes[assay_fault_class_of(fault)].name);
     assay_json_put_text(&json, object, "report", fault->report);
     assay_json_put_text(&json, object, "kind", assay_fault_kind_names[fault->kind]);
     assay_json_put_text(&json, object, "operation", fault->operation);
@@ -139,6 +169,39 @@ static enum assay_status write_fault(FILE *stream, const struct assay_selftest *
     put_columns(&json, object, "checks", selftest, outcome, false);
     put_columns(&json, object, "criteria", selftest, outcome, true);
     return assay_json_write_line(&json, object);
+}
+
+static void put_classes(struct assay_json_output *json, json_t *object,
+                        const struct assay_selftest_output *output)
+{
+    json_t *const classes = json_object();
+    for (int i = 0; i < ASSAY_FAULT_CLASSES; i++) {
+        if (output->class_faults[i] == 0) continue;
+        json_t *const class = json_object();
+        assay_json_put_text(json, class, "name", assay_fault_classes[i].name);
+        assay_json_put_count(json, class, "faults", output->class_faults[i]);
+        assay_json_put_count(json, class, "caught", output->class_caught[i]);
+        assay_json_put(json, classes, assay_fault_classes[i].id, class);
+    }
+    assay_json_put(json, object, "classes", classes);
+}
+
+static void put_shares(struct assay_json_output *json, json_t *object,
+                       const struct assay_selftest_output *output,
+                       const struct assay_selftest *selftest)
+{
+    json_t *const columns = json_object();
+    for (int i = 0; i < selftest->column_count; i++) {
+        const struct assay_column *const column = &selftest->column[i];
+        json_t *const share = json_object();
+        assay_json_put_flag(json, share, "criterion", column->is_criterion);
+        assay_json_put_count(json, share, "judged", output->judged[i]);
+        assay_json_put_count(json, share, "found", output->found[i]);
+        assay_json_put_count(json, share, "clean_judged", selftest->clean_judged[i]);
+        assay_json_put_count(json, share, "clean_rejected", selftest->clean_rejected[i]);
+        assay_json_put(json, columns, column->name, share);
+    }
+    assay_json_put(json, object, "columns", columns);
 }
 
 static enum assay_status write_totals(FILE *stream,
@@ -156,6 +219,8 @@ static enum assay_status write_totals(FILE *stream,
     assay_json_put_count(&json, object, "clean_cases", selftest->clean_cases);
     assay_json_put_count(&json, object, "false_alarms", selftest->alarms);
     assay_json_put_text(&json, object, "false_alarm", selftest->alarm);
+    put_classes(&json, object, output);
+    put_shares(&json, object, output, selftest);
     return assay_json_write_line(&json, object);
 }
 
@@ -175,6 +240,9 @@ enum assay_status assay_selftest_output_add(struct assay_selftest_output *output
     if (output->json.stream &&
         write_fault(output->json.stream, selftest, outcome) != ASSAY_RAN)
         return failed(output, message);
+    if (output->markdown.state &&
+        assay_selftest_matrix_add(output->markdown.state, outcome) != ASSAY_RAN)
+        return assay_fail(message, ASSAY_OUT_OF_MEMORY, "no memory for the matrix");
     if (!output->has_text) return ASSAY_RAN;
     print_fault(selftest, outcome);
     if (fflush(stdout) == 0) return ASSAY_RAN;
@@ -195,13 +263,21 @@ enum assay_status assay_selftest_output_end(struct assay_selftest_output *output
     if (output->has_text && fflush(stdout) != 0)
         return assay_fail(message, ASSAY_FAILED, "stdout: writing failed: %s",
                           strerror(errno));
-    if (!output->json.stream) return ASSAY_RAN;
-    if (write_totals(output->json.stream, output, selftest) != ASSAY_RAN)
+    if (output->json.stream &&
+        write_totals(output->json.stream, output, selftest) != ASSAY_RAN)
         return failed(output, message);
-    return assay_report_file_end(&output->json, &summary, message);
+    if (output->markdown.state)
+        ((struct assay_selftest_matrix *)output->markdown.state)->selftest = selftest;
+    enum assay_status status = ASSAY_RAN;
+    if (output->json.stream)
+        status = assay_report_file_end(&output->json, &summary, message);
+    if (status == ASSAY_RAN && output->markdown.stream)
+        status = assay_report_file_end(&output->markdown, &summary, message);
+    return status;
 }
 
 void assay_selftest_output_close(struct assay_selftest_output *output)
 {
     assay_report_file_close(&output->json);
+    assay_report_file_close(&output->markdown);
 }

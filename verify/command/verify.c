@@ -9,7 +9,6 @@
 #include "verify/command/selection.h"
 #include "verify/command/trial_options.h"
 #include "verify/data/recording.h"
-#include "verify/operation/numerics.h"
 #include "verify/run/job.h"
 #include "verify/run/run.h"
 #include "verify/run/tally.h"
@@ -149,30 +148,6 @@ static void close_backends(struct verify *verify)
     assay_trial_options_close(&verify->judging);
 }
 
-/* Refuses numerics named for candidate or reference that the case can't have. */
-static enum assay_status check_numerics(const struct verify *verify,
-                                        const struct assay_case *the_case,
-                                        struct assay_message *message)
-{
-    const struct assay_trial_plan *const plan = &verify->judging.plan;
-    const struct assay_operation *const operation = the_case->operation;
-    union assay_problem_storage problem;
-    union assay_numerics_storage numerics;
-    struct assay_backend_claim claim;
-    const struct assay_run_call call = { .the_case = the_case, .problem = &problem };
-    enum assay_status status = operation->bind(the_case, &problem, message);
-    if (status == ASSAY_RAN && plan->model_numerics)
-        status = assay_numerics_parse(operation, &problem, plan->model_numerics,
-                                      &numerics, message);
-    /* Somebody's code is asked once, when the case runs. */
-    if (status != ASSAY_RAN || !plan->candidate->is_trusted) return status;
-    status = plan->candidate->claim(plan->candidate_state, &call, &claim, message);
-    if (status == ASSAY_RAN && claim.has_numerics)
-        status =
-            assay_numerics_parse(operation, &problem, claim.numerics, &numerics, message);
-    return status;
-}
-
 /* The outputs of a recorded case are the candidate where none was named. */
 static enum assay_status check_outputs(const struct assay_case *the_case,
                                        struct assay_recording *recording, int index,
@@ -194,7 +169,7 @@ static enum assay_status list_case(void *context, const struct assay_case *the_c
     struct verify *const verify = context;
     enum assay_status status = ASSAY_RAN;
     if (verify->candidate || verify->judging.plan.model_numerics)
-        status = check_numerics(verify, the_case, message);
+        status = assay_case_runner_check(&verify->runner, the_case, message);
     if (status == ASSAY_RAN && recording && !verify->candidate)
         status = check_outputs(the_case, recording, index, message);
     return status == ASSAY_RAN
