@@ -63,9 +63,21 @@ int64_t assay_tensor_bytes(const struct assay_tensor *tensor)
     return bytes;
 }
 
+/* Whether elements lie one behind the other. */
+static bool is_packed(const struct assay_tensor *tensor)
+{
+    int64_t packed = 1;
+    for (int i = tensor->rank - 1; i >= 0; i--) {
+        if (tensor->stride[i] != packed) return false;
+        packed *= tensor->shape[i];
+    }
+    return true;
+}
+
 int64_t assay_tensor_offset(const struct assay_tensor *tensor, int64_t element)
 {
     int64_t offset = 0;
+    if (is_packed(tensor)) return element;
     for (int i = tensor->rank - 1; i >= 0; i--) {
         offset += element % tensor->shape[i] * tensor->stride[i];
         element /= tensor->shape[i];

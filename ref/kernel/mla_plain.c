@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* The schedules without blocks: one key after the other, and all scores first. */
+#include "ref/instruction_sets.h"
 #include "ref/kernel/mla_arithmetic.h"
 #include "ref/kernel/mla_tile.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { KEYS = ASSAY_MLA_BLOCK };
+enum { KEYS = ASSAY_MLA_BLOCK, COLUMNS = ASSAY_MLA_RIGHT };
 
 /* --- one key after the other ------------------------------------------------------ */
 
@@ -30,31 +32,58 @@ void assay_mla_plain_weights(struct assay_mla_tile *tile)
         }
 }
 
+/* to = from * factor + p * value, as assay_mla_multiply and assay_mla_fma, but that NaN
+ * is left as it comes and no argument is subnormal where they are flushed. False where a
+ * step ends just at the smallest normal: whether it is flushed there the rounded result
+ * does not say. */
+ASSAY_EACH_INSTRUCTION_SET
+static bool rescale_and_add(bool flush, float factor, const float *restrict from, float p,
+                            const float *restrict value, float *restrict to)
+{
+    const float smallest = flush ? 0x1p-126f : 0;
+    int undecided = 0;
+    for (int i = 0; i < COLUMNS; i++) {
+        const float product = from[i] * factor, its_size = fabsf(product);
+        const float scaled = its_size < smallest ? copysignf(0.0f, product) : product;
+        const float sum = fmaf(p, value[i], scaled), size = fabsf(sum);
+        undecided |= flush & ((its_size == smallest) | (size == smallest));
+        to[i] = size < smallest ? copysignf(0.0f, sum) : sum;
+    }
+    return !undecided;
+}
+
 static void add_key(struct assay_mla_tile *tile, int row, int key, int first_column,
                     const float *value)
 {
     const bool flush = tile->numerics->flush;
     const int p_rounding = tile->numerics->p_rounding;
     const float factor = tile->key_factor[row][key];
-    float *const output = &tile->output[row][first_column];
+    float *const output = &tile->output[row][first_column], sum[COLUMNS];
     float p = tile->side[0].p[row][key];
     if (p_rounding != ASSAY_MLA_P_KEPT) {
         uint16_t code;
         assay_mla_encode(tile->query->format, p_rounding, &p, 1, &code);
         assay_mla_decode(tile->query->format, &code, 1, &p);
     }
-    for (int i = 0; i < ASSAY_MLA_RIGHT; i++)
-        output[i] = assay_mla_fma(flush, p, value[i],
-                                  assay_mla_multiply(flush, output[i], factor));
+    const bool is_decided =
+        rescale_and_add(flush, flush ? assay_f32_flush(factor) : factor, output,
+                        flush ? assay_f32_flush(p) : p, value, sum);
+    for (int i = 0; i < COLUMNS; i++)
+        output[i] = is_decided
+                        ? assay_f32_canonical(sum[i])
+                        : assay_mla_fma(flush, p, value[i],
+                                        assay_mla_multiply(flush, output[i], factor));
 }
 
 void assay_mla_plain_values(struct assay_mla_tile *tile, int first_column)
 {
     const struct assay_mla_block *const block = &tile->side[0].block;
-    float value[ASSAY_MLA_RIGHT];
+    float value[COLUMNS];
     for (int key = 0; key < KEYS; key++) {
-        assay_mla_decode(tile->query->format, &block->key[key][first_column],
-                         ASSAY_MLA_RIGHT, value);
+        assay_mla_decode(tile->query->format, &block->key[key][first_column], COLUMNS,
+                         value);
+        for (int i = 0; tile->numerics->flush && i < COLUMNS; i++)
+            value[i] = assay_f32_flush(value[i]);
         for (int row = 0; row < tile->query->rows; row++)
             if (block->attended[row] >> key & 1)
                 add_key(tile, row, key, first_column, value);

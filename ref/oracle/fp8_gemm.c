@@ -13,7 +13,7 @@
  * double. */
 #include "ref/oracle/fp8_gemm.h"
 
-#include "ref/oracle/instruction_sets.h"
+#include "ref/instruction_sets.h"
 #include "ref/oracle/tile_gemm.h"
 
 #include <assert.h>

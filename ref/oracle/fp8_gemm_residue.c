@@ -9,8 +9,8 @@
  * narrow this holds for the products of parts in one slice: below 2^(36 + 8) units.
  *
  * Integers: products modulo a power of two, one by one. */
+#include "ref/instruction_sets.h"
 #include "ref/oracle/fp8_gemm.h"
-#include "ref/oracle/instruction_sets.h"
 #include "ref/oracle/tile_gemm.h"
 
 #include <math.h>

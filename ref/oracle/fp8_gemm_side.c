@@ -3,7 +3,7 @@
  * counted from 2^-16, from bit 32 the exponent counted from -14, then what is left. */
 #include "ref/oracle/fp8_gemm_side.h"
 
-#include "ref/oracle/instruction_sets.h"
+#include "ref/instruction_sets.h"
 
 #include <assert.h>
 #include <math.h>

@@ -3,7 +3,7 @@
  * each row, the second adds weights relative to it. */
 #include "ref/oracle/mla_attention.h"
 
-#include "ref/oracle/instruction_sets.h"
+#include "ref/instruction_sets.h"
 #include "ref/oracle/mla_block.h"
 
 #include <assert.h>

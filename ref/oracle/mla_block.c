@@ -3,7 +3,7 @@
  * loops over elements keep eight sums for the same reason. */
 #include "ref/oracle/mla_block.h"
 
-#include "ref/oracle/instruction_sets.h"
+#include "ref/instruction_sets.h"
 #include "ref/oracle/tile_gemm.h"
 
 #include <math.h>

@@ -5,7 +5,7 @@
  * With C = 1.5 * 2^23 quanta, (p + C) - C is p rounded to a multiple of the quantum if
  * p is below 2^22 quanta; from there on p is one. Products below 2^-126 may lose up to
  * 2^-149 each, sums of 2^10 of them 2^-14 of themselves. */
-#include "ref/oracle/instruction_sets.h"
+#include "ref/instruction_sets.h"
 #include "ref/oracle/mla_attention.h"
 
 #include <math.h>
@@ -46,13 +46,17 @@ ASSAY_EACH_INSTRUCTION_SET
 static void add_residues(const float *restrict q, const float *restrict key, int d_qk,
                          const float *restrict quantum, float *restrict residue)
 {
-    float sum[KEYS] = { 0 };
+    float sum[KEYS] = { 0 }, shift[KEYS], limit[KEYS];
+    for (int j = 0; j < KEYS; j++) {
+        shift[j] = quantum[j] * 0x1.8p23f;
+        limit[j] = quantum[j] * 0x1p22f;
+    }
     for (int d = 0; d < d_qk; d++, key += KEYS)
         for (int j = 0; j < KEYS; j++) {
-            const float product = q[d] * key[j], shift = quantum[j] * 0x1.8p23f;
-            const float rest = product - ((product + shift) - shift);
-            const float loss = rest < 0 ? rest + quantum[j] : rest;
-            sum[j] += product < quantum[j] * 0x1p22f ? loss : 0;
+            const float product = q[d] * key[j];
+            const float rest = product - ((product + shift[j]) - shift[j]);
+            const float loss = rest + (rest < 0 ? quantum[j] : 0);
+            sum[j] += product < limit[j] ? loss : 0;
         }
     for (int j = 0; j < KEYS; j++)
         residue[j] = sum[j];

@@ -46,7 +46,7 @@ static const struct argp_option rows[] = {
     { "shape-pool", KEY_SHAPE_POOL, "N", 0,
       "at most so many shapes an operation, for kernels that are compiled for each", 0 },
     { "cost", KEY_COST, "N", 0,
-      "multiply-adds a case, at most; dense decode four times as many (2097152)", 0 },
+      "multiply-adds a case, at most; dense decode twice as many (2097152)", 0 },
     { "out", KEY_OUT, "DIR", 0,
       "where the journal is kept, that of a shard in DIR/shard-I-of-N (required)", 0 },
     { "resume", KEY_RESUME, NULL, 0, "go on where the journal there ends", 0 },

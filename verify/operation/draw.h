@@ -16,7 +16,7 @@
  * such that bind and check_numerics accept the case and it costs at most
  * @multiply_adds, memory and outputs to judge counted in, else, where a few draws give
  * none, a value of the next class, cyclically; where no class has one it keeps its
- * first. A few times the cost of the smallest case are always granted.
+ * first. Three times the cost of the smallest case are always granted.
  *
  * A case may prove nothing: no output at all, or one constant throughout.
  *

@@ -15,6 +15,12 @@ static int64_t element_at(const struct assay_region_walk *walk)
     return element;
 }
 
+static int64_t run_length(const struct assay_region_walk *walk)
+{
+    const int rank = walk->tensor->rank;
+    return rank ? walk->region->count[rank - 1] : 1;
+}
+
 struct assay_region_walk assay_region_begin(const struct assay_tensor *tensor,
                                             const struct assay_region *region)
 {
@@ -22,12 +28,17 @@ struct assay_region_walk assay_region_begin(const struct assay_tensor *tensor,
     for (int i = 0; i < tensor->rank; i++)
         walk.count *= region->count[i];
     if (walk.count) walk.element = element_at(&walk);
+    walk.left = run_length(&walk);
     return walk;
 }
 
 void assay_region_next(struct assay_region_walk *walk)
 {
-    if (++walk->index < walk->count) walk->element = element_at(walk);
+    if (++walk->index >= walk->count) return;
+    walk->element++;
+    if (--walk->left > 0) return;
+    walk->element = element_at(walk);
+    walk->left = run_length(walk);
 }
 
 enum assay_status assay_expect_part(const struct assay_operation *operation,

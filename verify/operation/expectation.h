@@ -12,6 +12,7 @@ struct assay_region_walk {
     const struct assay_tensor *tensor;
     const struct assay_region *region;
     int64_t index, count, element;
+    int64_t left; /* elements of the innermost run, this one counted */
 };
 struct assay_region_walk assay_region_begin(const struct assay_tensor *tensor,
                                             const struct assay_region *region);

@@ -47,8 +47,8 @@
  * it. */
 #include "verify/operation/fp8_gemm_nt/fp8_gemm_nt_bound.h"
 
+#include "ref/instruction_sets.h"
 #include "ref/oracle/fp8_gemm.h"
-#include "ref/oracle/instruction_sets.h"
 #include "verify/operation/fp8_gemm_nt/fp8_gemm_nt_chain.h"
 
 #include <math.h>

@@ -2,8 +2,8 @@
 /* What depends on the processor, and nothing but speed may: what it can do, and loops
  * that the compiler translates once for each generation of processors, of which the
  * loader picks one. No operation in them is fused or reordered. */
-#ifndef ASSAY_REF_ORACLE_INSTRUCTION_SETS_H
-#define ASSAY_REF_ORACLE_INSTRUCTION_SETS_H
+#ifndef ASSAY_REF_INSTRUCTION_SETS_H
+#define ASSAY_REF_INSTRUCTION_SETS_H
 
 #include <stdbool.h>
 
