@@ -41,7 +41,7 @@ def torch_dtype(name):
 def storage_of(tensor, device):
     """The stored bytes of an input on the device, or poison for an output."""
     size = tensor.stored_elements * assay_exchange.ELEMENT_BYTES[tensor.dtype]
-    if tensor.data is None or not size:
+    if not tensor.data:
         return torch.full((size,), POISON, dtype=torch.uint8, device=device)
     host = torch.frombuffer(tensor.data, dtype=torch.uint8)
     return host.to(device, copy=True)

@@ -100,4 +100,6 @@ def full(shape, value, *, dtype, device):  # pylint: disable=redefined-outer-nam
 
 
 def frombuffer(data, *, dtype):  # pylint: disable=redefined-outer-name
+    if not data:
+        raise ValueError('both buffer length (0) and count (-1) must not be 0')
     return Tensor(bytearray(data), dtype, (len(data) // dtype.itemsize,), (1,))
