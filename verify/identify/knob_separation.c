@@ -16,7 +16,7 @@ enum {
     DRAWS = 240,          /* random cases at most, those of no use included */
     FRUITLESS_DRAWS = 30, /* in a row: nothing more is to be learned */
     SMALL_COST = 1 << 19, /* multiply-adds */
-    LARGE_COST = 1 << 24, /* elements enough for what seldom shows */
+    LARGE_COST = 1 << 22, /* elements enough for what seldom shows */
     CHOICE = 6,           /* draws for a large one */
     SAME_SHAPE_COST = 1 << 25,
 };
