@@ -5,6 +5,7 @@
 #include "verify/check/inputs.h"
 #include "verify/command/command.h"
 #include "verify/command/limits.h"
+#include "verify/command/number_option.h"
 #include "verify/command/selection.h"
 #include "verify/operation/draw.h"
 
@@ -79,14 +80,11 @@ static enum assay_status parse_wanted(struct bench *bench, char *list)
 
 static enum assay_status parse_repeats(struct bench *bench, const char *text)
 {
-    char *end;
-    const long repeats = strtol(text, &end, 10);
-    if (*end || end == text || repeats < 1 || repeats > ASSAY_MAX_REPEATS)
-        return assay_fail(&bench->message, ASSAY_REFUSED,
-                          "--repeats %s is no count; use 1 to %d", text,
-                          ASSAY_MAX_REPEATS);
-    bench->timing.repeats = (int)repeats;
-    return ASSAY_RAN;
+    uint64_t repeats = 0;
+    const enum assay_status status = assay_option_count(
+        "--repeats", text, 1, ASSAY_MAX_REPEATS, &repeats, &bench->message);
+    if (status == ASSAY_RAN) bench->timing.repeats = (int)repeats;
+    return status;
 }
 
 static error_t parse_option(int key, char *argument, struct argp_state *state)

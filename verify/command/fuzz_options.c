@@ -3,6 +3,7 @@
 
 #include "verify/case/number.h"
 #include "verify/case/text.h"
+#include "verify/command/number_option.h"
 #include "verify/data/safetensors.h"
 
 #include <errno.h>
@@ -89,39 +90,29 @@ static enum assay_status parse_time(struct assay_fuzz_options *options, const ch
     return ASSAY_RAN;
 }
 
-static enum assay_status parse_count(struct assay_fuzz_options *options, const char *name,
-                                     const char *text, uint64_t least, uint64_t most,
-                                     uint64_t *count)
-{
-    if (assay_number_unsigned(text, count) == ASSAY_NUMBER_VALID && *count >= least &&
-        *count <= most)
-        return ASSAY_RAN;
-    return assay_fail(&options->message, ASSAY_REFUSED,
-                      "--%s %s is no count; use %" PRIu64 " to %" PRIu64, name,
-                      assay_excerpt(text).text, least, most);
-}
-
 static enum assay_status parse_counts(struct assay_fuzz_options *options, int key,
                                       const char *text)
 {
     struct assay_campaign *const campaign = &options->settings.campaign;
+    struct assay_message *const message = &options->message;
     uint64_t count = 0;
     enum assay_status status;
     switch (key) {
     case KEY_CASES:
-        status = parse_count(options, "cases", text, 1, MAX_CASES, &count);
+        status = assay_option_count("--cases", text, 1, MAX_CASES, &count, message);
         options->settings.cases = (int64_t)count;
         break;
     case KEY_SEED:
-        status = parse_count(options, "seed", text, 0, UINT64_MAX, &count);
+        status = assay_option_count("--seed", text, 0, UINT64_MAX, &count, message);
         campaign->seed = count;
         break;
     case KEY_SHAPE_POOL:
-        status = parse_count(options, "shape-pool", text, 1, MAX_SHAPES, &count);
+        status = assay_option_count("--shape-pool", text, 1, MAX_SHAPES, &count, message);
         campaign->shape_pool = (int64_t)count;
         break;
     default:
-        status = parse_count(options, "cost", text, LEAST_COST, MAX_COST, &count);
+        status =
+            assay_option_count("--cost", text, LEAST_COST, MAX_COST, &count, message);
         campaign->multiply_adds = (double)count;
     }
     return status;

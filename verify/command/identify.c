@@ -4,14 +4,13 @@
 #include "verify/command/command.h"
 #include "verify/command/identify_output.h"
 #include "verify/command/limits.h"
+#include "verify/command/number_option.h"
 #include "verify/command/selection.h"
 #include "verify/data/clock.h"
 #include "verify/identify/candidate.h"
 #include "verify/identify/knob_identify.h"
 
 #include <argp.h>
-#include <errno.h>
-#include <math.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,18 +48,6 @@ static const struct argp_option options[] = {
     { 0 },
 };
 
-static enum assay_status parse_seconds(struct identify *identify, const char *text)
-{
-    char *end;
-    errno = 0;
-    identify->plan.seconds = strtod(text, &end);
-    if (errno || *end || end == text || !(identify->plan.seconds > 0) ||
-        !isfinite(identify->plan.seconds))
-        return assay_fail(&identify->message, ASSAY_REFUSED,
-                          "--seconds %s is no time; use a number above 0", text);
-    return ASSAY_RAN;
-}
-
 static error_t parse_option(int key, char *argument, struct argp_state *state)
 {
     struct identify *const identify = state->input;
@@ -74,7 +61,10 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
     case KEY_CANDIDATE: identify->candidate = argument; break;
     case KEY_PAIRS: identify->plan.with_pairs = true; break;
     case KEY_JSON: identify->json_path = argument; break;
-    case KEY_SECONDS: identify->status = parse_seconds(identify, argument); break;
+    case KEY_SECONDS:
+        identify->status = assay_option_seconds(
+            "--seconds", argument, &identify->plan.seconds, &identify->message);
+        break;
     case ARGP_KEY_ARG:
         identify->has_lines = true;
         identify->status =

@@ -3,6 +3,7 @@
 
 #include "verify/case/number.h"
 #include "verify/case/text.h"
+#include "verify/command/number_option.h"
 
 #include <string.h>
 
@@ -23,18 +24,6 @@ struct assay_limits assay_limits_default(void)
 {
     return (struct assay_limits){ .backend = assay_backend_default_limits,
                                   .status = ASSAY_RAN };
-}
-
-static enum assay_status parse_seconds(struct assay_limits *limits, const char *option,
-                                       const char *text, double *seconds)
-{
-    int64_t value;
-    if (assay_number_fraction(text, &value) != ASSAY_NUMBER_VALID || value <= 0)
-        return assay_fail(&limits->message, ASSAY_REFUSED,
-                          "%s %s is no time; use seconds, such as 60 or 0.5", option,
-                          assay_excerpt(text).text);
-    *seconds = (double)value / (double)ASSAY_FRACTION_UNIT;
-    return ASSAY_RAN;
 }
 
 static enum assay_status parse_memory(struct assay_limits *limits, const char *text)
@@ -65,11 +54,12 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
     if (limits->status != ASSAY_RAN) return 0;
     switch (key) {
     case KEY_TIMEOUT:
-        limits->status = parse_seconds(limits, "--timeout", argument, &backend->seconds);
+        limits->status = assay_option_seconds("--timeout", argument, &backend->seconds,
+                                              &limits->message);
         break;
     case KEY_WARMUP_TIMEOUT:
-        limits->status =
-            parse_seconds(limits, "--warmup-timeout", argument, &backend->warmup_seconds);
+        limits->status = assay_option_seconds("--warmup-timeout", argument,
+                                              &backend->warmup_seconds, &limits->message);
         break;
     case KEY_MEMORY_LIMIT: limits->status = parse_memory(limits, argument); break;
     default: backend->is_fresh = true;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* `assay selftest`: plants faults and shows which check finds which. */
-#include "verify/case/number.h"
 #include "verify/command/command.h"
+#include "verify/command/number_option.h"
 #include "verify/command/selftest_output.h"
 #include "verify/data/clock.h"
 
@@ -32,17 +32,6 @@ static const struct argp_option options[] = {
     { 0 },
 };
 
-static enum assay_status parse_count(struct selftest *selftest, const char *option,
-                                     const char *text, uint64_t most, uint64_t *count)
-{
-    if (assay_number_unsigned(text, count) == ASSAY_NUMBER_VALID && *count >= 1 &&
-        *count <= most)
-        return ASSAY_RAN;
-    return assay_fail(&selftest->message, ASSAY_REFUSED,
-                      "--%s %.40s is no count; use 1 to %llu", option, text,
-                      (unsigned long long)most);
-}
-
 static enum assay_status add_fault(struct selftest *selftest, const char *name)
 {
     const struct assay_fault *fault;
@@ -64,12 +53,12 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
     switch (key) {
     case KEY_FAULT: selftest->status = add_fault(selftest, argument); break;
     case KEY_CASES:
-        selftest->status =
-            parse_count(selftest, "cases", argument, MAX_CASES, &selftest->cases);
+        selftest->status = assay_option_count("--cases", argument, 1, MAX_CASES,
+                                              &selftest->cases, &selftest->message);
         break;
     case KEY_SECONDS:
-        selftest->status =
-            parse_count(selftest, "seconds", argument, MAX_SECONDS, &selftest->seconds);
+        selftest->status = assay_option_count("--seconds", argument, 1, MAX_SECONDS,
+                                              &selftest->seconds, &selftest->message);
         break;
     case KEY_MARKDOWN: selftest->markdown_path = argument; break;
     default: selftest->json_path = argument;

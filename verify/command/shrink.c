@@ -3,17 +3,16 @@
 #include "fuzz/shrink/shrink.h"
 
 #include "fuzz/shrink/signature.h"
-#include "verify/case/number.h"
+#include "verify/case/text.h"
 #include "verify/command/case_runner.h"
 #include "verify/command/command.h"
 #include "verify/command/limits.h"
+#include "verify/command/number_option.h"
 #include "verify/command/trial_options.h"
 #include "verify/report/report.h"
 
 #include <argp.h>
-#include <errno.h>
 #include <inttypes.h>
-#include <math.h>
 #include <stdlib.h>
 
 enum { KEY_CANDIDATE = 256, KEY_SECONDS, KEY_TRIALS };
@@ -37,27 +36,13 @@ static const struct argp_option options[] = {
     { 0 },
 };
 
-static enum assay_status parse_seconds(struct shrink *shrink, const char *text)
-{
-    char *end;
-    errno = 0;
-    shrink->seconds = strtod(text, &end);
-    if (errno || *end || end == text || !(shrink->seconds > 0) ||
-        !isfinite(shrink->seconds))
-        return assay_fail(&shrink->message, ASSAY_REFUSED,
-                          "--seconds %.40s is no time; use a number above 0", text);
-    return ASSAY_RAN;
-}
-
 static enum assay_status parse_trials(struct shrink *shrink, const char *text)
 {
-    uint64_t trials;
-    if (assay_number_unsigned(text, &trials) != ASSAY_NUMBER_VALID || trials < 1 ||
-        trials > MAX_TRIALS)
-        return assay_fail(&shrink->message, ASSAY_REFUSED,
-                          "--trials %.40s is no count; use 1 to %d", text, MAX_TRIALS);
-    shrink->trials = (int)trials;
-    return ASSAY_RAN;
+    uint64_t trials = 0;
+    const enum assay_status status =
+        assay_option_count("--trials", text, 1, MAX_TRIALS, &trials, &shrink->message);
+    if (status == ASSAY_RAN) shrink->trials = (int)trials;
+    return status;
 }
 
 static enum assay_status take_line(struct shrink *shrink, const char *line)
@@ -81,7 +66,10 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
     if (shrink->status != ASSAY_RAN) return 0;
     switch (key) {
     case KEY_CANDIDATE: shrink->candidate = argument; break;
-    case KEY_SECONDS: shrink->status = parse_seconds(shrink, argument); break;
+    case KEY_SECONDS:
+        shrink->status = assay_option_seconds("--seconds", argument, &shrink->seconds,
+                                              &shrink->message);
+        break;
     case KEY_TRIALS: shrink->status = parse_trials(shrink, argument); break;
     case ARGP_KEY_ARG: shrink->status = take_line(shrink, argument); break;
     default: return ARGP_ERR_UNKNOWN;
