@@ -157,6 +157,13 @@ static void first_pass(struct assay_mla_oracle *oracle)
     finish_states(oracle);
 }
 
+static void clear_rows(const struct assay_mla_oracle *oracle,
+                       double (*slices)[ASSAY_MLA_ORACLE_SQUARE])
+{
+    for (int slice = 0; slice < ASSAY_MLA_ORACLE_SLICES; slice++)
+        memset(slices[slice], 0, (size_t)oracle->row_count * 64 * sizeof(slices[0][0]));
+}
+
 void assay_mla_oracle_rows(struct assay_mla_oracle *oracle, int64_t first_row,
                            const struct assay_mla_observer *observer)
 {
@@ -166,8 +173,8 @@ void assay_mla_oracle_rows(struct assay_mla_oracle *oracle, int64_t first_row,
     oracle->first_row = first_row;
     oracle->row_count = rest < ROWS ? rest : ROWS;
     first_pass(oracle);
-    memset(oracle->output, 0, sizeof(oracle->output));
-    memset(oracle->output_cost, 0, sizeof(oracle->output_cost));
+    clear_rows(oracle, oracle->output);
+    clear_rows(oracle, oracle->output_cost);
     if (observer) observer->start(observer->context, oracle);
     for (int64_t first = 0; first < part->keys.positions; first += KEYS) {
         if (part->keys.positions > KEYS) {

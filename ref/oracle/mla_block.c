@@ -198,7 +198,7 @@ void assay_mla_load_block(struct assay_mla_oracle *oracle, int64_t first)
             for (int lane = 0; lane < LANES; lane++)
                 oracle->key[(int64_t)d * KEYS + j + lane] = key[lane].element[d];
         for (int slice = 0; slice < ASSAY_MLA_ORACLE_SLICES; slice++)
-            for (int lane = 0; lane < LANES; lane++)
+            for (int lane = 0; lane < LANES && j + lane < oracle->key_count; lane++)
                 memcpy(oracle->value[slice] + (j + lane) * 64,
                        key[lane].element + (int64_t)slice * 64, 64 * sizeof(double));
     }
@@ -254,8 +254,9 @@ void assay_mla_add_values(const struct assay_mla_oracle *oracle, const double *w
 
 void assay_mla_find_value_magnitudes(struct assay_mla_oracle *oracle)
 {
-    pad(oracle->value[0], (int64_t)ASSAY_MLA_ORACLE_SLICES * ASSAY_MLA_ORACLE_SQUARE,
-        smallest_normal(oracle->part->keys.format), oracle->value_magnitude[0]);
+    for (int slice = 0; slice < ASSAY_MLA_ORACLE_SLICES; slice++)
+        pad(oracle->value[slice], oracle->key_count * 64,
+            smallest_normal(oracle->part->keys.format), oracle->value_magnitude[slice]);
 }
 
 double assay_mla_oracle_magnitude(const struct assay_mla_oracle *oracle, int64_t i,

@@ -2,6 +2,8 @@
 /* Bytes of a cache read one by one, and amax / 448 in double arithmetic. */
 #include "ref/oracle/mla_cache.h"
 
+#include "ref/oracle/rounding.h"
+
 #include <assert.h>
 #include <math.h>
 #include <string.h>
@@ -39,7 +41,8 @@ static double f32_value(uint32_t bits)
 static double e4m3_value(unsigned code)
 {
     const int exponent = code >> 3 & 15, mantissa = code & 7;
-    double value = exponent ? ldexp(8 + mantissa, exponent - 10) : mantissa * 0x1p-9;
+    double value =
+        exponent ? (8 + mantissa) * assay_exact_power(exponent - 10) : mantissa * 0x1p-9;
     if (exponent == 15 && mantissa == 7) value = (double)NAN;
     return code & 0x80 ? -value : value;
 }
@@ -167,9 +170,10 @@ void assay_mla_cache_quantised_of(const struct assay_mla_cache_problem *problem,
  * 2^smallest - mantissa_bits below 2^smallest. */
 static double nearest(double value, int mantissa_bits, int smallest)
 {
-    const int exponent = fabs(value) < ldexp(1, smallest) ? smallest : ilogb(value);
-    const double step = ldexp(1, exponent - mantissa_bits);
-    return rint(value / step) * step;
+    const bool is_below = fabs(value) < assay_exact_power(smallest);
+    const int exponent = is_below ? smallest : assay_exact_exponent(value);
+    const double steps = value * assay_exact_power(mantissa_bits - exponent);
+    return assay_nearest_whole(steps) * assay_exact_power(exponent - mantissa_bits);
 }
 
 double assay_mla_bf16_nearest(double value)
@@ -189,9 +193,10 @@ uint32_t assay_mla_code_nearest(enum assay_format format, double value)
     const int mantissa_bits = is_e4m3 ? 3 : 1, smallest = is_e4m3 ? -6 : 0;
     const double cut = fmin(fabs(value), largest);
     const double rounded = fmin(nearest(cut, mantissa_bits, smallest), largest);
-    const int exponent = rounded < ldexp(1, smallest) ? smallest : ilogb(rounded);
+    const int exponent =
+        rounded < assay_exact_power(smallest) ? smallest : assay_exact_exponent(rounded);
     /* Steps of 2^(exponent - mantissa_bits) below it; 2^mantissa_bits codes a binade. */
-    const double steps = ldexp(rounded, mantissa_bits - exponent);
+    const double steps = rounded * assay_exact_power(mantissa_bits - exponent);
     const uint32_t magnitude =
         (uint32_t)steps + ((uint32_t)(exponent - smallest) << mantissa_bits);
     return signbit(value) ? magnitude | sign_bit : magnitude;

@@ -9,9 +9,15 @@
 #include "ref/oracle/mla_attention.h"
 
 #include <math.h>
+#include <string.h>
 
 enum { KEYS = ASSAY_MLA_ORACLE_KEYS, Q_STRIDE = ASSAY_MLA_MAX_D_QK };
 enum { SMALLEST_QUANTUM = -90, LARGEST_QUANTUM = 60 };
+
+/* As many sums as registers hold beside what belongs to them. */
+enum { LANES = 8, VECTORS = 2, GROUP = LANES * VECTORS };
+typedef float floats __attribute__((vector_size(LANES * sizeof(float))));
+typedef int32_t masks __attribute__((vector_size(LANES * sizeof(int32_t))));
 
 #define ABOVE      (1 + 0x1p-13)
 #define UNDERFLOWN 0x1p-138 /* at most 2^10 times 2^-149, a power of two more */
@@ -41,25 +47,41 @@ static void scale_sides(struct assay_mla_oracle *oracle)
     }
 }
 
-/* One row with all keys. */
+/* One row with GROUP keys. Masks, as the compiler takes no vectors for conditions. */
 ASSAY_EACH_INSTRUCTION_SET
 static void add_residues(const float *restrict q, const float *restrict key, int d_qk,
                          const float *restrict quantum, float *restrict residue)
 {
-    float sum[KEYS] = { 0 }, shift[KEYS], limit[KEYS];
-    for (int j = 0; j < KEYS; j++) {
-        shift[j] = quantum[j] * 0x1.8p23f;
-        limit[j] = quantum[j] * 0x1p22f;
+    floats unit[VECTORS], shift[VECTORS], limit[VECTORS], sum[VECTORS] = { 0 };
+    memcpy(unit, quantum, sizeof unit);
+    for (int v = 0; v < VECTORS; v++) {
+        shift[v] = unit[v] * 0x1.8p23f;
+        limit[v] = unit[v] * 0x1p22f;
     }
     for (int d = 0; d < d_qk; d++, key += KEYS)
-        for (int j = 0; j < KEYS; j++) {
-            const float product = q[d] * key[j];
-            const float rest = product - ((product + shift[j]) - shift[j]);
-            const float loss = rest + (rest < 0 ? quantum[j] : 0);
-            sum[j] += product < limit[j] ? loss : 0;
+        for (int v = 0; v < VECTORS; v++) {
+            floats factor;
+            memcpy(&factor, key + v * LANES, sizeof factor);
+            const floats product = q[d] * factor;
+            const floats rest = product - ((product + shift[v]) - shift[v]);
+            const floats loss = rest + (floats)((rest < 0) & (masks)unit[v]);
+            sum[v] += (floats)((product < limit[v]) & (masks)loss);
         }
-    for (int j = 0; j < KEYS; j++)
-        residue[j] = sum[j];
+    memcpy(residue, sum, sizeof sum);
+}
+
+/* One row with all keys that there are. */
+static void find_residues(const struct assay_mla_oracle *oracle, int64_t i,
+                          const float *quantum, float *residue)
+{
+    for (int64_t j = 0; j < KEYS; j += GROUP) {
+        const bool has_key = (oracle->attended >> j & ((UINT64_C(1) << GROUP) - 1)) != 0;
+        if (has_key)
+            add_residues(oracle->q_single + i * Q_STRIDE, oracle->key_single + j,
+                         oracle->part->keys.d_qk, quantum + j, residue + j);
+        else
+            memset(residue + j, 0, GROUP * sizeof residue[0]);
+    }
 }
 
 void assay_mla_oracle_residues(struct assay_mla_oracle *oracle, const int *exponent,
@@ -77,8 +99,7 @@ void assay_mla_oracle_residues(struct assay_mla_oracle *oracle, const int *expon
                                    : scaled > LARGEST_QUANTUM ? LARGEST_QUANTUM
                                                               : scaled);
         }
-        add_residues(oracle->q_single + i * Q_STRIDE, oracle->key_single, d_qk, quantum,
-                     found);
+        find_residues(oracle, i, quantum, found);
         for (int j = 0; j < KEYS; j++) {
             const int scaled = exponent[i * KEYS + j] - shift[j];
             residue[i * KEYS + j] =

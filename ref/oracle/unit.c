@@ -3,6 +3,8 @@
  * of the formats (2^-272 to 2^256) and 2^31 of them: nothing rounds until the end. */
 #include "ref/oracle/unit.h"
 
+#include "ref/oracle/rounding.h"
+
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
@@ -244,22 +246,13 @@ bool assay_dot_sums(const struct assay_tensors *tensors, int64_t index,
     return has_memory;
 }
 
-/* 2^exponent, for exponents of normal doubles */
-static double power_of_two(int exponent)
-{
-    const uint64_t bits = (uint64_t)(exponent + 1023) << 52;
-    double power;
-    memcpy(&power, &bits, sizeof(power));
-    return power;
-}
-
 /* significand * 2^lsb modulo 2^exponent */
 static double remainder_of(uint32_t significand, int lsb, int exponent)
 {
     const int bits = exponent - lsb;
     if (bits <= 0) return 0;
     const uint32_t kept = bits < 32 ? significand & ((1u << bits) - 1) : significand;
-    return kept * power_of_two(lsb);
+    return kept * assay_exact_power(lsb);
 }
 
 static void add_residues(double residue[2], const struct code *a, const struct code *b,

@@ -170,6 +170,9 @@ static void load_tile(struct assay_dot_tile_work *work, const struct assay_dot_t
 struct range {
     uint32_t low, span; /* of the bits without the sign, times two */
 };
+/* What assay_dot_add writes for a NaN. */
+static const uint32_t nan_bits = 0x7FFFFFFF;
+
 static const struct range finite = { 0, 0xFEFFFFFF };
 static const struct range fp8_range = { 80u << 24, (121u << 24) - 1 };
 
@@ -204,18 +207,66 @@ static bool find_unclaimed(const struct assay_dot_tile_work *work,
     return any != 0;
 }
 
+static uint32_t code_at(const struct assay_dot_tile_side *side, int row, int k)
+{
+    const unsigned char *const codes = side->codes + row * side->row_bytes;
+    return side->format->bits == 8 ? codes[k]
+                                   : codes[2 * k] | (uint32_t)codes[2 * k + 1] << 8;
+}
+
+/* Of the rows in the set. */
 static void decode_side(const struct assay_dot_add *profile,
-                        const struct assay_dot_tile_side *side,
+                        const struct assay_dot_tile_side *side, uint64_t rows,
                         struct assay_operand *operands)
 {
     const int terms = profile->terms;
-    for (int i = 0; i < side->rows * terms; i++) {
-        const unsigned char *const row = side->codes + i / terms * side->row_bytes;
-        const int k = i % terms;
-        const uint32_t code =
-            side->format->bits == 8 ? row[k] : row[2 * k] | (uint32_t)row[2 * k + 1] << 8;
-        operands[i] = assay_operand_decode(profile, side->format->format, code);
+    for (; rows; rows &= rows - 1) {
+        const int row = __builtin_ctzll(rows);
+        for (int k = 0; k < terms; k++)
+            operands[row * terms + k] = assay_operand_decode(
+                profile, side->format->format, code_at(side, row, k));
     }
+}
+
+/* Rows of the step with a NaN, among those that are special. */
+static uint64_t rows_with_nan(const struct assay_dot_tile_side *side, int terms)
+{
+    const bool has_infinity = side->format->format != ASSAY_E4M3;
+    const uint32_t magnitude = (1u << (side->format->bits - 1)) - 1;
+    const uint32_t first_nan = side->format->first_special + has_infinity;
+    uint64_t found = 0;
+    for (uint64_t left = side->specials; left; left &= left - 1) {
+        const int row = __builtin_ctzll(left);
+        for (int k = 0; k < terms; k++)
+            if ((code_at(side, row, k) & magnitude) >= first_nan)
+                found |= UINT64_C(1) << row;
+    }
+    return found;
+}
+
+/* A NaN in an operand makes the chain NaN, whatever else there is: no need to repeat it.
+ * Takes these outputs out of the sets; true if others are left. */
+static bool settle_nans(struct assay_dot_tile_work *work,
+                        const struct assay_dot_tile *tile, uint64_t *outputs)
+{
+    const int terms = tile->profile->terms;
+    uint64_t nan_rows = 0, nan_columns = 0, any = 0;
+    for (int64_t k = 0; k < tile->k; k += terms) {
+        show_step(&work->a, tile->a, tile->a_stride, k, tile->k);
+        show_step(&work->b, tile->b, tile->b_stride, k, tile->k);
+        nan_rows |= rows_with_nan(&work->a, terms);
+        nan_columns |= rows_with_nan(&work->b, terms);
+    }
+    for (int row = 0; row < tile->rows; row++) {
+        uint32_t *const sum = tile->accumulator + row * tile->accumulator_stride;
+        const uint64_t known =
+            nan_rows >> row & 1 ? outputs[row] : outputs[row] & nan_columns;
+        for (uint64_t left = known; left; left &= left - 1)
+            sum[__builtin_ctzll(left)] = nan_bits;
+        outputs[row] &= ~known;
+        any |= outputs[row];
+    }
+    return any != 0;
 }
 
 /* From the accumulators that the tile came with. */
@@ -224,11 +275,16 @@ static void repeat_outputs(struct assay_dot_tile_work *work,
 {
     const int terms = tile->profile->terms;
     struct assay_operand a[SIDE * STEP_BYTES], b[SIDE * STEP_BYTES];
+    uint64_t rows = 0, columns = 0;
+    for (int row = 0; row < tile->rows; row++) {
+        rows |= (uint64_t)(outputs[row] != 0) << row;
+        columns |= outputs[row];
+    }
     for (int64_t k = 0; k < tile->k; k += terms) {
         show_step(&work->a, tile->a, tile->a_stride, k, tile->k);
         show_step(&work->b, tile->b, tile->b_stride, k, tile->k);
-        decode_side(tile->profile, &work->a, a);
-        decode_side(tile->profile, &work->b, b);
+        decode_side(tile->profile, &work->a, rows, a);
+        decode_side(tile->profile, &work->b, columns, b);
         for (int row = 0; row < tile->rows; row++)
             for (uint64_t left = outputs[row]; left; left &= left - 1) {
                 const int column = __builtin_ctzll(left);
@@ -279,5 +335,6 @@ void assay_dot_tile(const struct assay_dot_tile *tile)
     const bool is_repeated = (suspects | work.a.specials | work.b.specials) != 0 &&
                              find_unclaimed(&work, tile, suspects, unclaimed);
     store_outputs(&work, tile, unclaimed);
-    if (is_repeated) repeat_outputs(&work, tile, unclaimed);
+    if (is_repeated && settle_nans(&work, tile, unclaimed))
+        repeat_outputs(&work, tile, unclaimed);
 }

@@ -36,10 +36,45 @@ static double error_over_bound(double candidate, double value, double bound)
     return bound > 0 ? fabs(candidate - value) / bound : (double)INFINITY;
 }
 
-/* Integers, which have no codec, count as unsigned. */
-static double value_of(const struct assay_minifloat *format, uint32_t bits)
+/* Integers, which have no codec, count as unsigned. bf16 is the upper half of an f32. */
+static double value_of(enum assay_format format, uint32_t bits)
 {
-    return format ? assay_minifloat_decode(format, bits) : bits;
+    float value;
+    if (format == ASSAY_BF16) bits <<= 16;
+    memcpy(&value, &bits, sizeof(value));
+    if (format == ASSAY_F32 || format == ASSAY_BF16) return (double)value;
+    const struct assay_minifloat *const codec = assay_minifloat(format);
+    return codec ? assay_minifloat_decode(codec, bits) : bits;
+}
+
+/* Elements of a run, one after the other in memory. */
+struct run {
+    const unsigned char *first;
+    size_t bytes, step; /* of an element, from element to element */
+};
+
+static struct run run_at(const struct assay_tensor *tensor, int64_t element)
+{
+    const size_t bytes = assay_format_bytes(tensor->format);
+    const int64_t stride = tensor->rank ? tensor->stride[tensor->rank - 1] : 1;
+    return (struct run){
+        .first = (const unsigned char *)tensor->data +
+                 (size_t)assay_tensor_offset(tensor, element) * bytes,
+        .bytes = bytes,
+        .step = (size_t)stride * bytes,
+    };
+}
+
+static inline uint32_t bits_at(const struct run *run, int64_t place)
+{
+    const unsigned char *const from = run->first + (size_t)place * run->step;
+    uint16_t narrow;
+    uint32_t wide;
+    switch (run->bytes) {
+    case 1: return *from;
+    case 2: memcpy(&narrow, from, sizeof(narrow)); return narrow;
+    default: memcpy(&wide, from, sizeof(wide)); return wide;
+    }
 }
 
 /* What an element that nobody may touch began with, and has to hold. */
@@ -60,46 +95,73 @@ static void tally_untouched(const struct assay_trial *trial,
     if (isinf(tally->worst_ratio)) return;
     tally->worst_ratio = (double)INFINITY;
     tally->worst_index = element;
-    tally->worst_value = value_of(assay_minifloat(candidate->format), held);
+    tally->worst_value = value_of(candidate->format, held);
     tally->worst_bound = 0;
+}
+
+struct element {
+    int64_t index;
+    uint32_t bits;
+    double value, bound; /* the oracle's */
+};
+
+static inline double tally_element(enum assay_format format,
+                                   const struct element *element, struct tally *tally)
+{
+    const double ratio =
+        error_over_bound(value_of(format, element->bits), element->value, element->bound);
+    tally->unclaimed += isinf(element->bound) != 0;
+    tally->outside += ratio > 1;
+    if (ratio > tally->worst_ratio) {
+        tally->worst_ratio = ratio;
+        tally->worst_index = element->index;
+        tally->worst_value = element->value;
+        tally->worst_bound = element->bound;
+    }
+    return ratio;
+}
+
+/* The run that the walk has come to. */
+static void tally_run(const struct bound_run *run, int output,
+                      const struct assay_region_walk *walk,
+                      const struct assay_expected *expected, struct tally *tally)
+{
+    const struct assay_trial *const trial = run->trial;
+    const struct assay_tensor *const candidate = walk->tensor;
+    const bool has_model = trial->reference && trial->reference_is_model;
+    const uint8_t *const map = trial->map[output];
+    const struct run of_candidate = run_at(candidate, walk->element);
+    const struct run of_model =
+        has_model ? run_at(&trial->reference->item[output], walk->element) : of_candidate;
+    for (int64_t i = 0; i < walk->left; i++) {
+        const struct element element = { walk->element + i, bits_at(&of_candidate, i),
+                                         expected->value[walk->index + i],
+                                         expected->bound[walk->index + i] };
+        if (map && !assay_element_is_judged(trial, output, element.index)) continue;
+        if (assay_definedness_at(map, element.index) == ASSAY_UNTOUCHED) {
+            tally_untouched(trial, candidate, element.index, tally);
+            continue;
+        }
+        const double ratio = tally_element(candidate->format, &element, tally);
+        if (!has_model) continue;
+        const uint32_t model = bits_at(&of_model, i);
+        tally->model_ratio = fmax(
+            tally->model_ratio, model == element.bits
+                                    ? ratio
+                                    : error_over_bound(value_of(candidate->format, model),
+                                                       element.value, element.bound));
+    }
 }
 
 static void tally_output(const struct bound_run *run, int output,
                          const struct assay_part_expectation *expectation,
                          struct tally *tally)
 {
-    const struct assay_trial *const trial = run->trial;
-    const struct assay_tensor *const candidate = &trial->candidate->item[output];
-    const struct assay_minifloat *const format = assay_minifloat(candidate->format);
     *tally = (struct tally){ .worst_index = -1, .worst_ratio = -1, .model_ratio = -1 };
-    for (struct assay_region_walk at =
-             assay_region_begin(candidate, &expectation->region[output]);
-         at.index < at.count; assay_region_next(&at)) {
-        if (!assay_element_is_judged(trial, output, at.element)) continue;
-        if (assay_definedness_at(trial->map[output], at.element) == ASSAY_UNTOUCHED) {
-            tally_untouched(trial, candidate, at.element, tally);
-            continue;
-        }
-        const double value = expectation->expected[output].value[at.index];
-        const double bound = expectation->expected[output].bound[at.index];
-        const uint32_t bits = assay_tensor_bits(candidate, at.element);
-        const double ratio = error_over_bound(value_of(format, bits), value, bound);
-        tally->unclaimed += isinf(bound) != 0;
-        tally->outside += ratio > 1;
-        if (ratio > tally->worst_ratio) {
-            tally->worst_ratio = ratio;
-            tally->worst_index = at.element;
-            tally->worst_value = value;
-            tally->worst_bound = bound;
-        }
-        if (!trial->reference || !trial->reference_is_model) continue;
-        const uint32_t model =
-            assay_tensor_bits(&trial->reference->item[output], at.element);
-        tally->model_ratio =
-            fmax(tally->model_ratio,
-                 model == bits ? ratio
-                               : error_over_bound(value_of(format, model), value, bound));
-    }
+    for (struct assay_region_walk at = assay_region_begin(
+             &run->trial->candidate->item[output], &expectation->region[output]);
+         at.index < at.count; assay_region_next_run(&at))
+        tally_run(run, output, &at, &expectation->expected[output], tally);
 }
 
 static enum assay_status judge_part(void *context, int64_t part)
@@ -147,7 +209,8 @@ static enum assay_status judge(struct assay_trial *trial, struct assay_result *r
     run.tally = calloc((size_t)parts * (size_t)run.output_count + 1, sizeof(*run.tally));
     if (!run.tally) return ASSAY_OUT_OF_MEMORY;
 
-    const enum assay_status status = assay_for_each_part(parts, judge_part, &run);
+    const enum assay_status status =
+        assay_for_each_part_of(trial->operation, trial->problem, judge_part, &run);
     for (int64_t part = 0; status == ASSAY_RAN && part < parts; part++) {
         int output = 0;
         for (int i = 0; i < trial->candidate->count; i++)

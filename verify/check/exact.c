@@ -115,7 +115,8 @@ static enum assay_status judge(struct assay_trial *trial, struct assay_result *r
     run.tally = calloc((size_t)parts * (size_t)run.output_count + 1, sizeof(*run.tally));
     if (!run.tally) return ASSAY_OUT_OF_MEMORY;
 
-    const enum assay_status status = assay_for_each_part(parts, judge_part, &run);
+    const enum assay_status status =
+        assay_for_each_part_of(trial->operation, trial->problem, judge_part, &run);
     int place = 0;
     for (int i = 0; status == ASSAY_RAN && i < trial->candidate->count; i++) {
         if (!trial->candidate->item[i].is_output) continue;

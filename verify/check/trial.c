@@ -142,7 +142,8 @@ static void run_from(const struct assay_trial_plan *plan,
     if (source->recording)
         snprintf(result->source, sizeof(result->source), "%s", source->recording->path);
     struct assay_trial_memory *const memory = calloc(1, sizeof(*memory));
-    result->output = calloc(ASSAY_MAX_TENSORS, sizeof(*result->output));
+    /* Cleared one by one when they are described: most are never used, and large. */
+    result->output = malloc(ASSAY_MAX_TENSORS * sizeof(*result->output));
     if (memory) begin(memory, plan, the_case, source);
     result->status =
         memory && result->output

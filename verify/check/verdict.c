@@ -3,6 +3,8 @@
  * from wrong. */
 #include "verify/check/trial_steps.h"
 
+#include <string.h>
+
 enum assay_status assay_trial_describe(struct assay_trial_memory *memory,
                                        struct assay_result *result)
 {
@@ -18,6 +20,7 @@ enum assay_status assay_trial_describe(struct assay_trial_memory *memory,
         const uint8_t *const map = trial->map[i] = memory->map[i];
         struct assay_output_result *const output =
             &result->output[result->output_count++];
+        memset(output, 0, sizeof(*output));
         output->name = tensor->name;
         output->tensor = *tensor;
         output->elements = output->defined = assay_tensor_elements(tensor);
@@ -99,9 +102,11 @@ static bool is_constant(const struct assay_tensor *tensor, const uint8_t *map)
     int64_t first = 0;
     while (first < elements && assay_definedness_at(map, first) != ASSAY_DEFINED)
         first++;
+    if (first == elements) return true;
+    const uint32_t bits = assay_tensor_bits(tensor, first);
     for (int64_t at = first + 1; at < elements; at++)
         if (assay_definedness_at(map, at) == ASSAY_DEFINED &&
-            assay_tensor_bits(tensor, at) != assay_tensor_bits(tensor, first))
+            assay_tensor_bits(tensor, at) != bits)
             return false;
     return true;
 }

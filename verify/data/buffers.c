@@ -58,6 +58,7 @@ enum assay_status assay_buffers_measure(const struct assay_tensors *tensors,
     return ASSAY_RAN;
 }
 
+/* Fills what lies between the tensors with guards, and the tensors themselves. */
 static void hand_out(unsigned char *block, struct assay_tensors *tensors)
 {
     int64_t end = ASSAY_BUFFER_GUARD_BYTES;
@@ -65,12 +66,16 @@ static void hand_out(unsigned char *block, struct assay_tensors *tensors)
         struct assay_tensor *const tensor = &tensors->item[i];
         if (tensor->data) continue;
         int64_t start;
+        const int64_t guarded = end - ASSAY_BUFFER_GUARD_BYTES;
         place(end, tensor, &start, &end);
+        memset(block + guarded, ASSAY_BUFFER_GUARD, (size_t)(start - guarded));
         tensor->data = block + start;
         memset(tensor->data,
                tensor->is_output ? ASSAY_BUFFER_POISON : ASSAY_BUFFER_PADDING,
                (size_t)assay_tensor_bytes(tensor));
     }
+    memset(block + end - ASSAY_BUFFER_GUARD_BYTES, ASSAY_BUFFER_GUARD,
+           ASSAY_BUFFER_GUARD_BYTES);
 }
 
 enum assay_status assay_buffers_open(struct assay_buffers *buffers,
@@ -86,7 +91,6 @@ enum assay_status assay_buffers_open(struct assay_buffers *buffers,
         return assay_fail(message, ASSAY_OUT_OF_MEMORY,
                           "no memory for the tensors of the case, which take %zu bytes",
                           bytes);
-    memset(block, ASSAY_BUFFER_GUARD, bytes);
     hand_out(block, tensors);
     *buffers = (struct assay_buffers){ block, bytes };
     return ASSAY_RAN;

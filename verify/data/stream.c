@@ -45,13 +45,18 @@ void assay_stream_open(struct assay_stream *stream, uint64_t seed, const char *t
     assay_stream_seed(stream, absorb(key, 1), absorb(key, 2));
 }
 
-uint32_t assay_stream_next(struct assay_stream *stream)
+static inline uint32_t step(struct assay_stream *stream)
 {
     const uint64_t state = stream->state;
     stream->state = state * multiplier + stream->increment;
     const uint32_t shifted = (uint32_t)((state >> 18 ^ state) >> 27);
     const uint32_t rotation = (uint32_t)(state >> 59);
     return shifted >> rotation | shifted << (-rotation & 31);
+}
+
+uint32_t assay_stream_next(struct assay_stream *stream)
+{
+    return step(stream);
 }
 
 void assay_stream_jump(struct assay_stream *stream, uint64_t count)
@@ -85,7 +90,7 @@ double assay_stream_normal(struct assay_stream *stream)
 {
     int64_t sum = -2 * (int64_t)UINT32_MAX;
     for (int i = 0; i < 4; i++)
-        sum += assay_stream_next(stream);
+        sum += step(stream);
     /* A uniform draw on [0, 1] has variance 1/12, four of them 1/3: times sqrt(3). */
     return (double)sum * (1.7320508075688772 * 0x1p-32);
 }

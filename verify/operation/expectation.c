@@ -41,6 +41,13 @@ void assay_region_next(struct assay_region_walk *walk)
     walk->left = run_length(walk);
 }
 
+void assay_region_next_run(struct assay_region_walk *walk)
+{
+    walk->index += walk->left - 1;
+    walk->left = 1;
+    assay_region_next(walk);
+}
+
 enum assay_status assay_expect_part(const struct assay_operation *operation,
                                     const void *problem, const void *numerics,
                                     const struct assay_tensors *tensors, int64_t part,

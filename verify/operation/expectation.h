@@ -17,6 +17,8 @@ struct assay_region_walk {
 struct assay_region_walk assay_region_begin(const struct assay_tensor *tensor,
                                             const struct assay_region *region);
 void assay_region_next(struct assay_region_walk *walk);
+/* To the first element behind the innermost run. */
+void assay_region_next_run(struct assay_region_walk *walk);
 
 struct assay_part_expectation { /* one entry a tensor; those of inputs unused */
     struct assay_region region[ASSAY_MAX_TENSORS];

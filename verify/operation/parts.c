@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 #include "verify/operation/parts.h"
 
-enum assay_status
-assay_for_each_part(int64_t parts, enum assay_status (*work)(void *context, int64_t part),
-                    void *context)
+/* Multiply-adds and bytes of a case of some ten milliseconds: to wake threads and to wait
+ * for the last of them costs more than they save below, where processors are shared. */
+#define WORTH_THREADS 0x1p24
+
+static enum assay_status
+for_each_part(int64_t parts, bool is_parallel,
+              enum assay_status (*work)(void *context, int64_t part), void *context)
 {
     int64_t first_failure = parts;
     enum assay_status failure = ASSAY_RAN;
-#pragma omp parallel for schedule(dynamic)
+#pragma omp parallel for schedule(dynamic) if (is_parallel)
     for (int64_t part = 0; part < parts; part++) {
         int64_t stop;
 #pragma omp atomic read
@@ -23,6 +27,23 @@ assay_for_each_part(int64_t parts, enum assay_status (*work)(void *context, int6
         }
     }
     return failure;
+}
+
+enum assay_status
+assay_for_each_part(int64_t parts, enum assay_status (*work)(void *context, int64_t part),
+                    void *context)
+{
+    return for_each_part(parts, true, work, context);
+}
+
+enum assay_status
+assay_for_each_part_of(const struct assay_operation *operation, const void *problem,
+                       enum assay_status (*work)(void *context, int64_t part),
+                       void *context)
+{
+    const struct assay_cost cost = operation->cost(problem);
+    const bool is_parallel = cost.multiply_adds + cost.bytes >= WORTH_THREADS;
+    return for_each_part(operation->parts(problem), is_parallel, work, context);
 }
 
 struct model_run {
@@ -42,5 +63,5 @@ enum assay_status assay_run_model(const struct assay_operation *operation,
                                   const struct assay_tensors *tensors)
 {
     struct model_run run = { operation, problem, numerics, tensors };
-    return assay_for_each_part(operation->parts(problem), model_part, &run);
+    return assay_for_each_part_of(operation, problem, model_part, &run);
 }

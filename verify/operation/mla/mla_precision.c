@@ -20,6 +20,8 @@
  * product along, below 2^-126 times the largest factor. */
 #include "verify/operation/mla/mla_precision.h"
 
+#include "ref/oracle/rounding.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -152,7 +154,8 @@ static double fma_error(const struct assay_mla_chain *chain)
 {
     const double most = most_of(chain);
     const int quantum = larger(assay_mla_exponent(most) + 1 - F32_BITS, F32_LSB);
-    const double rounding = loss(quantum, lsb_of(chain)) / 2;
+    /* To nearest: a tie loses half the quantum, whatever the unit. */
+    const double rounding = quantum > lsb_of(chain) ? power_of_two(quantum - 1) : 0;
     const double result_lost = fmin(most, ASSAY_MLA_SMALLEST_NORMAL);
     const double factor_lost =
         fmin(most, ASSAY_MLA_SMALLEST_NORMAL * ldexp(2, chain->factor));
@@ -184,8 +187,8 @@ static double nearest(enum assay_format format, double value)
     const int smallest = is_f16 ? -14 : -126, bits = is_f16 ? 10 : 7;
     if (!isfinite(value) || value == 0) return value;
     const int exponent = larger(assay_mla_exponent(value), smallest);
-    const double quantum = power_of_two(exponent - bits);
-    const double result = rint(value / quantum) * quantum;
+    const double quanta = value * power_of_two(bits - exponent);
+    const double result = assay_nearest_whole(quanta) * power_of_two(exponent - bits);
     return fabs(result) >= (is_f16 ? 0x1p16 : 0x1p128) ? copysign((double)INFINITY, value)
                                                        : result;
 }
