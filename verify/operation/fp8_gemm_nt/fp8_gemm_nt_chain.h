@@ -91,6 +91,12 @@ ASSAY_INSIDE_LOOP double assay_loss(double quantum, double unit)
     return assay_larger(quantum - unit, 0);
 }
 
+/* The same to nearest: a tie loses half the quantum, whatever the unit. */
+ASSAY_INSIDE_LOOP double assay_nearest_loss(double quantum, double unit)
+{
+    return quantum > unit ? quantum / 2 : 0;
+}
+
 /* Distance of neighbours at @magnitude in a format of f32's range and @bits bits. */
 static inline double assay_spacing(double magnitude, int bits)
 {
@@ -167,7 +173,7 @@ ASSAY_INSIDE_LOOP struct assay_block assay_chain_block(const struct assay_chains
         assay_loss(assay_double_power(assay_quantum_exponent(chains, chain)), unit);
     const double result = assay_loss(assay_double_power(exponent - result_bits), unit);
     const double nearest =
-        assay_loss(assay_double_power(exponent - ASSAY_F32_BITS + 1), unit) / 2;
+        assay_nearest_loss(assay_double_power(exponent - ASSAY_F32_BITS + 1), unit);
 
     const double steps = assay_smaller(chains->steps, chain->nonzero);
     const double sums = assay_smaller(chains->instructions, chain->nonzero);

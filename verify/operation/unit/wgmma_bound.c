@@ -72,6 +72,12 @@ static double loss(int quantum, int unit)
     return quantum > unit ? ldexp(1, quantum) - ldexp(1, unit) : 0;
 }
 
+/* To nearest: a tie loses half the quantum, whatever the unit. */
+static double nearest_loss(int quantum, int unit)
+{
+    return quantum > unit ? ldexp(1, quantum - 1) : 0;
+}
+
 static struct chain chain_of(const struct assay_wgmma_precision *precision,
                              const struct assay_dot_sum *sum)
 {
@@ -124,7 +130,7 @@ static double chain_error(const struct chain *chain, double residue)
     double error = residue + (active - 1) * loss(alone, sum->lsb) + active * result;
     if (precision->adds_accumulator_last)
         error += (double)precision->instructions *
-                 loss(maximum(exponent - F32_MANTISSA_BITS, F32_LSB), sum->lsb) / 2;
+                 nearest_loss(maximum(exponent - F32_MANTISSA_BITS, F32_LSB), sum->lsb);
     return error;
 }
 
