@@ -32,6 +32,18 @@ static const char *const grouped[] = {
     "k_grouped_fp8_gemm_tn_contiguous m=128 n=40 ks=128,384,256 b_format=e5m2",
     NULL,
 };
+static const char *const empty[] = {
+    "fp8_gemm_nt m=0 n=72 k=272",
+    "fp8_gemm_nt m=65 n=0 k=272 recipe=1d1d out=f32 c=1",
+    "fp8_gemm_nt m=65 n=72 k=0",
+    "m_grouped_fp8_gemm_nt_contiguous group_m=228,3 n=0 k=16",
+    "m_grouped_fp8_gemm_nt_contiguous group_m=0,0 n=72 k=16",
+    "m_grouped_fp8_gemm_nt_masked groups=2 m_max=128 n=0 k=16 masked_m=1,5",
+    "m_grouped_fp8_gemm_nt_masked groups=2 m_max=128 n=8 k=0 masked_m=0,5",
+    "k_grouped_fp8_gemm_nt_contiguous m=128 n=0 ks=128,0",
+    "k_grouped_fp8_gemm_tn_contiguous m=0 n=8 ks=0,128",
+    NULL,
+};
 
 static void try_kinds(const char *const *lines)
 {
@@ -53,6 +65,12 @@ END_TEST
 START_TEST(model_keeps_to_every_relation_of_grouped_gemms_for_all_kinds_of_data)
 {
     try_kinds(grouped);
+}
+END_TEST
+
+START_TEST(empty_tensors_have_no_relation_to_break)
+{
+    try_kinds(empty);
 }
 END_TEST
 
@@ -551,6 +569,7 @@ int main(void)
     const TTest *const tests[] = {
         model_keeps_to_every_relation_of_dense_gemms_for_all_kinds_of_data,
         model_keeps_to_every_relation_of_grouped_gemms_for_all_kinds_of_data,
+        empty_tensors_have_no_relation_to_break,
         model_keeps_to_every_relation_in_drawn_cases,
         relations_to_the_bit_judge_every_element_of_normal_data,
         another_order_of_k_leaves_exact_sums_as_they_are,

@@ -111,10 +111,8 @@ static void write_sizes(const struct assay_property_run *second)
     fill(tensors, "a", 0xFF);
     fill(tensors, "sfa", UINT32_MAX);
     for (int64_t row = 0; labels && row < problem->grouped.gemm.m; row++)
-        assay_tensor_set_bits(
-            labels, row,
-            (uint32_t)assay_grouped_views.place(second, row * problem->grouped.gemm.n)
-                .group);
+        assay_tensor_set_bits(labels, row,
+                              (uint32_t)assay_grouped_group_of_row(second, row));
     for (int g = 0; masks && g < problem->grouped.groups; g++)
         assay_tensor_set_bits(masks, g, (uint32_t)problem->group_m[g]);
 }

@@ -90,13 +90,13 @@ static void open(const struct assay_property_run *run, int group,
     open_k_group(run, group, view);
 }
 
-static struct assay_gemm_place place(const struct assay_property_run *run,
-                                     int64_t element)
+/* Of the first element of a row of d, which may have none. */
+static struct assay_gemm_place row_place(const struct assay_property_run *run,
+                                         int64_t row)
 {
     const struct assay_fp8_gemm_grouped_nt_problem *const problem = run->problem;
-    const int64_t m = problem->grouped.gemm.m, n = problem->grouped.gemm.n;
-    const int64_t row = element / n;
-    struct assay_gemm_place where = { -1, 0, element % n };
+    const int64_t m = problem->grouped.gemm.m;
+    struct assay_gemm_place where = { -1, 0, 0 };
     if (problem->grouped.grouping == ASSAY_M_GROUPED_CONTIGUOUS) {
         for (int g = 0; g < problem->grouped.groups; g++) {
             const int64_t offset = row - first_row(problem, g);
@@ -109,6 +109,16 @@ static struct assay_gemm_place place(const struct assay_property_run *run,
     const int group = (int)(row / m);
     where.row = row % m;
     if (is_k_grouped(problem) || where.row < problem->group_m[group]) where.group = group;
+    return where;
+}
+
+static struct assay_gemm_place place(const struct assay_property_run *run,
+                                     int64_t element)
+{
+    const struct assay_fp8_gemm_grouped_nt_problem *const problem = run->problem;
+    const int64_t n = problem->grouped.gemm.n;
+    struct assay_gemm_place where = row_place(run, element / n);
+    where.column = element % n;
     return where;
 }
 
@@ -125,6 +135,11 @@ static int64_t element_of(const struct assay_property_run *run,
 
 const struct assay_gemm_views assay_grouped_views = { count, open, place, element_of };
 
+int assay_grouped_group_of_row(const struct assay_property_run *run, int64_t row)
+{
+    return row_place(run, row).group;
+}
+
 bool assay_grouped_is_as_said(const struct assay_property_run *run)
 {
     const struct assay_fp8_gemm_grouped_nt_problem *const problem = run->problem;
@@ -134,9 +149,8 @@ bool assay_grouped_is_as_said(const struct assay_property_run *run)
             assay_tensors_find(run->tensors, "m_indices");
         for (int64_t row = 0; row < problem->grouped.gemm.m; row++) {
             const int32_t label = (int32_t)assay_tensor_bits(labels, row);
-            const struct assay_gemm_place where =
-                place(run, row * problem->grouped.gemm.n);
-            if (label < 0 ? where.group >= 0 : where.group != label) return false;
+            const int group = assay_grouped_group_of_row(run, row);
+            if (label < 0 ? group >= 0 : group != label) return false;
         }
         return true;
     }

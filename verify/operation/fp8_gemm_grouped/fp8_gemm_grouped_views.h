@@ -7,6 +7,9 @@
 
 extern const struct assay_gemm_views assay_grouped_views;
 
+/* The group that row @row of d belongs to; -1: nobody's. Rows may have no columns. */
+int assay_grouped_group_of_row(const struct assay_property_run *run, int64_t row);
+
 /* Whether the sizes in memory are those of the case, and groups lie where it says:
  * recorded rows may be labelled otherwise. */
 bool assay_grouped_is_as_said(const struct assay_property_run *run);
