@@ -203,6 +203,15 @@ class Found(CudaTest):
                         if graph else words
                     self.assertIn(wanted, case['message'])
 
+    def test_a_function_s_own_sentence_is_all_that_is_said(self):
+        for what, sentence in (('setup', f'sums of {BYTES["sums"]} bytes are too large'),
+                               ('launch', 'no plan for 136 columns')):
+            for options in '', ',graph=1', ',cold=1':
+                with self.subTest(what + options):
+                    case = self.middle(f'fail=refuse-{what},rows=7{options}', 'failed')
+                    self.assertTrue(case['message'].endswith(sentence), case['message'])
+                    self.assertNotIn('cudaError', case['message'])
+
     def test_options_that_are_none(self):
         for option, most in (('guard=x', 2 ** 30), ('guard=', 2 ** 30),
                              ('guard=-1', 2 ** 30), ('guard=99999999999999', 2 ** 30),

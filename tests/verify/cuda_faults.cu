@@ -5,7 +5,8 @@
  *
  *     poke=NAME,at=N   changes the byte N of that tensor or workspace after each launch;
  *                      negative: before its beginning, end+N: behind its end
- *     fail=WHAT        memory, throw, no-memory, blocks, address, unwritten
+ *     fail=WHAT        memory, throw, no-memory, blocks, address, unwritten,
+ *                      refuse-setup, refuse-launch
  *     rows=M           only in cases of so many rows */
 #include <assay_plugin_cuda.h>
 #include <cuda_fp8.h>
@@ -73,6 +74,8 @@ static cudaError_t setup(assay_cuda::run &run)
     const size_t bytes = (size_t)(d->shape[0] * d->shape[1]) * sizeof(float);
     if (is_asked(run, "memory")) return run.workspace("sums", size_t(1) << 46);
     if (is_asked(run, "no-memory")) throw std::bad_alloc();
+    if (is_asked(run, "refuse-setup"))
+        return run.refuse("sums of %zu bytes are too large", bytes);
     return run.workspace("sums", bytes);
 }
 
@@ -84,6 +87,7 @@ static cudaError_t launch(assay_cuda::run &run)
     const dim3 grid((n + 127) / 128, m);
     float *const sums = run.device<float>("sums");
     if (is_asked(run, "throw")) throw std::runtime_error("no plan for that shape");
+    if (is_asked(run, "refuse-launch")) return run.refuse("no plan for %d columns", n);
     sum_up<<<grid, is_asked(run, "blocks") ? 4096 : 128, 0, run.stream>>>(
         run.device<__nv_fp8_e4m3>("a"), run.device<__nv_fp8_e4m3>("b"), sums, n,
         (int)a->shape[1], (int)a->stride[0], (int)b->stride[0]);

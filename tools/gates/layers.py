@@ -41,7 +41,8 @@ LAYERS = {
     'verify/command/': ('ref/', 'verify/', 'fuzz/'),
     'verify/': ('verify/',),
     'fuzz/': ('ref/', 'verify/', 'fuzz/'),
-    'gpu/': ('gpu/', 'verify/backend/assay_plugin.h'),
+    # As anybody's plugin; the interface comes by <assay_plugin_cuda.h>.
+    'gpu/': ('gpu/', 'verify/plugin/*'),
     'tests/': ('ref/', 'verify/', 'fuzz/', 'tests/'),
     'corpus/': ('ref/', 'verify/backend/assay_plugin.h'),
     'tools/': ('verify/backend/assay_plugin.h',),

@@ -4,18 +4,15 @@
 
 #include <string.h>
 
-extern const struct assay_backend assay_backend_exec, assay_backend_fault,
-    assay_backend_model, assay_backend_oracle, assay_backend_plugin,
+extern const struct assay_backend assay_backend_cuda, assay_backend_exec,
+    assay_backend_fault, assay_backend_model, assay_backend_oracle, assay_backend_plugin,
     assay_backend_recorded;
 
 const struct assay_backend *const assay_backends[] = {
-    &assay_backend_model,
-    &assay_backend_oracle,
-    &assay_backend_plugin,
-    &assay_backend_exec,
-    &assay_backend_recorded,
-    &assay_backend_fault,
-    NULL,
+    &assay_backend_model,  &assay_backend_oracle,
+    &assay_backend_plugin, &assay_backend_cuda,
+    &assay_backend_exec,   &assay_backend_recorded,
+    &assay_backend_fault,  NULL,
 };
 
 const struct assay_backend_limits assay_backend_default_limits = { .seconds = 60,

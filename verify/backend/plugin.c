@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Backend "plugin:FILE.so[,option=value...]": somebody's kernel behind assay_plugin.h, in
  * a process of its own. */
-#include "verify/backend/backend.h"
+#include "verify/backend/plugin.h"
+
 #include "verify/data/safetensors.h"
 #include "verify/worker/worker.h"
 
@@ -16,7 +17,7 @@ struct plugin {
     struct assay_worker *worker;
 };
 
-static void close_plugin(void *state)
+void assay_plugin_close(void *state)
 {
     struct plugin *const plugin = state;
     assay_worker_close(plugin->worker);
@@ -25,60 +26,68 @@ static void close_plugin(void *state)
     free(plugin);
 }
 
-static enum assay_status open_plugin(const char *argument, void **state,
-                                     struct assay_message *message)
+enum assay_status assay_plugin_open(const char *name, const char *path,
+                                    const char *options, void **state,
+                                    struct assay_message *message)
+{
+    struct plugin *const plugin = calloc(1, sizeof(*plugin));
+    if (!plugin)
+        return assay_fail(message, ASSAY_OUT_OF_MEMORY, "no memory for a backend");
+    plugin->path = realpath(path, NULL);
+    const int problem = errno;
+    plugin->options = strdup(options);
+    enum assay_status status = ASSAY_RAN;
+    if (!plugin->path)
+        status = assay_fail(message, ASSAY_REFUSED,
+                            "%s %s cannot be opened: %s; name a shared library", name,
+                            assay_shown_path(path), strerror(problem));
+    else if (!plugin->options)
+        status = assay_fail(message, ASSAY_OUT_OF_MEMORY, "no memory for a backend");
+    if (status == ASSAY_RAN)
+        *state = plugin;
+    else
+        assay_plugin_close(plugin);
+    return status;
+}
+
+static enum assay_status open_file(const char *argument, void **state,
+                                   struct assay_message *message)
 {
     if (!argument || !*argument || *argument == ',')
         return assay_fail(message, ASSAY_REFUSED,
                           "backend plugin needs a shared library; write plugin:FILE.so");
-    struct plugin *const plugin = calloc(1, sizeof(*plugin));
     const char *const comma = strchrnul(argument, ',');
-    char *const given = strndup(argument, (size_t)(comma - argument));
-    if (!plugin || !given) {
-        free(plugin);
-        free(given);
-        return assay_fail(message, ASSAY_OUT_OF_MEMORY, "no memory for a backend");
-    }
-    plugin->path = realpath(given, NULL);
-    const int problem = errno;
-    plugin->options = strdup(*comma ? comma + 1 : "");
-    enum assay_status status = ASSAY_RAN;
-    if (!plugin->path)
-        status = assay_fail(message, ASSAY_REFUSED,
-                            "plugin %s cannot be opened: %s; name a shared library",
-                            assay_shown_path(given), strerror(problem));
-    else if (!plugin->options)
-        status = assay_fail(message, ASSAY_OUT_OF_MEMORY, "no memory for a backend");
-    free(given);
-    if (status == ASSAY_RAN)
-        *state = plugin;
-    else
-        close_plugin(plugin);
+    char *const path = strndup(argument, (size_t)(comma - argument));
+    if (!path) return assay_fail(message, ASSAY_OUT_OF_MEMORY, "no memory for a backend");
+    const enum assay_status status =
+        assay_plugin_open("plugin", path, *comma ? comma + 1 : "", state, message);
+    free(path);
     return status;
 }
 
-static enum assay_status start(void *state, const struct assay_backend_limits *limits,
-                               struct assay_message *message)
+enum assay_status assay_plugin_start(void *state,
+                                     const struct assay_backend_limits *limits,
+                                     struct assay_message *message)
 {
     struct plugin *const plugin = state;
     const struct assay_worker_plan plan = { plugin->path, plugin->options, *limits };
     return assay_worker_open(&plan, &plugin->worker, message);
 }
 
-static enum assay_status claim(void *state, const struct assay_run_call *call,
-                               struct assay_backend_claim *claim,
-                               struct assay_message *message)
+enum assay_status assay_plugin_claim(void *state, const struct assay_run_call *call,
+                                     struct assay_backend_claim *claim,
+                                     struct assay_message *message)
 {
     return assay_worker_claim(((struct plugin *)state)->worker, call, claim, message);
 }
 
-static enum assay_status run(void *state, const struct assay_run_call *call,
-                             struct assay_message *message)
+enum assay_status assay_plugin_run(void *state, const struct assay_run_call *call,
+                                   struct assay_message *message)
 {
     return assay_worker_run(((struct plugin *)state)->worker, call, message);
 }
 
-static void notes(void *state, struct assay_backend_notes *notes)
+void assay_plugin_notes(void *state, struct assay_backend_notes *notes)
 {
     assay_worker_notes(((struct plugin *)state)->worker, notes);
 }
@@ -87,10 +96,10 @@ const struct assay_backend assay_backend_plugin = {
     .scheme = "plugin",
     .argument = "FILE.so[,option=value...]",
     .summary = "somebody's kernel behind assay_plugin.h, in a process of its own",
-    .open = open_plugin,
-    .start = start,
-    .claim = claim,
-    .run = run,
-    .notes = notes,
-    .close = close_plugin,
+    .open = open_file,
+    .start = assay_plugin_start,
+    .claim = assay_plugin_claim,
+    .run = assay_plugin_run,
+    .notes = assay_plugin_notes,
+    .close = assay_plugin_close,
 };

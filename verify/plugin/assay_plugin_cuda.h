@@ -172,6 +172,18 @@ class run {
         return allocate(name, nullptr, bytes);
     }
 
+    /* For setup and launch functions: says in a sentence of their own why they cannot go
+     * on, and returns the error to return. */
+    __attribute__((format(printf, 2, 3))) cudaError_t refuse(const char *format, ...)
+    {
+        va_list values;
+        va_start(values, format);
+        std::vsnprintf(call->why, (size_t)call->why_bytes, format, values);
+        va_end(values);
+        has_refused = true;
+        return cudaErrorInvalidValue;
+    }
+
     /* What the plugin's functions do. */
     int open(setup_function *setup);
     int launch(int repeats, double *seconds);
@@ -183,6 +195,7 @@ class run {
 
     launch_function *const function;
     settings options = {};
+    bool has_refused = false;
     std::vector<buffer> buffers;
     std::vector<unsigned char> piece; /* of device memory, to be looked at */
     cudaEvent_t start = nullptr, end = nullptr;
@@ -190,6 +203,11 @@ class run {
     void *flushed = nullptr; /* memory that fills the L2 cache */
     size_t flushed_bytes = 0;
 
+    int check_work(cudaError_t error, const char *where) const
+    {
+        return error != cudaSuccess && has_refused ? int(ASSAY_PLUGIN_FAILED)
+                                                   : check(call, error, where);
+    }
     int read_options();
     int read_option(const char *key, long most, long *value);
     cudaError_t allocate(const char *name, const assay_plugin_tensor *tensor,
@@ -292,7 +310,7 @@ inline int run::open(setup_function *setup)
     if (result != ASSAY_PLUGIN_OK) return result;
     error = setup ? setup(*this) : cudaSuccess;
     if (error == cudaSuccess) error = cudaDeviceSynchronize();
-    return check(call, error, "setting up");
+    return check_work(error, "setting up");
 }
 
 /* --- Launches. */
@@ -365,13 +383,13 @@ inline int run::launch(int repeats, double *seconds)
     float milliseconds = 0;
     cudaError_t error = cudaSuccess;
     if (options.has_graph && !graph) error = capture();
-    if (error != cudaSuccess) return check(call, error, "capturing a graph");
+    if (error != cudaSuccess) return check_work(error, "capturing a graph");
     if (options.is_cold && !flushed) error = open_flush();
     if (error == cudaSuccess)
         error = options.is_cold ? time_cold(repeats, &milliseconds)
                                 : time_launches(repeats, &milliseconds);
     if (seconds) *seconds = milliseconds / 1e3;
-    return check(call, error, "launching");
+    return check_work(error, "launching");
 }
 
 /* --- Afterwards. */
