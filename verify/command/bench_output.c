@@ -2,9 +2,9 @@
 /* Figures of a bench: a line each for people, JSON Lines for machines between the header
  * and the summary that `assay verify` writes as well. */
 #include "verify/command/bench.h"
+#include "verify/report/json_put.h"
 
 #include <errno.h>
-#include <jansson.h>
 #include <string.h>
 
 enum assay_status assay_bench_output_open(struct assay_bench_output *output,
@@ -18,32 +18,76 @@ enum assay_status assay_bench_output_open(struct assay_bench_output *output,
                      : ASSAY_RAN;
 }
 
-static json_t *object_of(const struct assay_measurement *measurement)
+static void put_unless_0(struct assay_json_output *json, json_t *object, const char *key,
+                         double value)
 {
-    json_t *const object =
-        json_pack("{ss ss ss ss si sf sf ss}", "type", "bench", "op", measurement->op,
-                  "case", measurement->case_line, "candidate", measurement->candidate,
-                  "threads", measurement->threads, "seconds", measurement->seconds,
-                  "rate", measurement->rate, "unit", measurement->unit);
-    const bool has_ratio = measurement->ratio_one_core >= 0;
-    if (object &&
-        (!measurement->launches ||
-         json_object_set_new(object, "launches", json_integer(measurement->launches)) ==
-             0) &&
-        (!has_ratio || json_object_set_new(object, "ratio_one_core",
-                                           json_real(measurement->ratio_one_core)) == 0))
-        return object;
-    json_decref(object);
-    return NULL;
+    if (value > 0) assay_json_put_real(json, object, key, value);
+}
+
+static void put_upstream(struct assay_json_output *json, json_t *object,
+                         const struct assay_measurement *measurement)
+{
+    const double upstream = measurement->upstream_tflop_per_s;
+    put_unless_0(json, object, "upstream_tflop_per_s", upstream);
+    put_unless_0(json, object, "upstream_gb_per_s", measurement->upstream_gb_per_s);
+    if (upstream > 0)
+        put_unless_0(json, object, "over_upstream", measurement->tflop_per_s / upstream);
+}
+
+static void put_ratios(struct assay_json_output *json, json_t *object,
+                       const struct assay_measurement *measurement)
+{
+    if (!measurement->ratio_count) return;
+    json_t *const all = json_array();
+    for (int i = 0; i < measurement->ratio_count; i++) {
+        json_t *const beside = json_object();
+        assay_json_put_text(json, beside, "candidate", measurement->ratio[i].candidate);
+        put_unless_0(json, beside, "ratio", measurement->ratio[i].ratio);
+        assay_json_append(json, all, beside);
+    }
+    assay_json_put(json, object, "over_beside", all);
 }
 
 static bool write_object(FILE *stream, const struct assay_measurement *measurement)
 {
-    json_t *const object = object_of(measurement);
-    const bool is_written = object && json_dumpf(object, stream, JSON_COMPACT) == 0 &&
-                            fputc('\n', stream) != EOF && fflush(stream) == 0;
-    json_decref(object);
-    return is_written;
+    struct assay_json_output json = { .file = stream };
+    json_t *const object = json_object();
+    assay_json_put_text(&json, object, "type", "bench");
+    assay_json_put_text(&json, object, "op", measurement->op);
+    assay_json_put_text(&json, object, "case", measurement->case_line);
+    assay_json_put_text(&json, object, "candidate", measurement->candidate);
+    assay_json_put_count(&json, object, "threads", measurement->threads);
+    assay_json_put_real(&json, object, "seconds", measurement->seconds);
+    assay_json_put_real(&json, object, "rate", measurement->rate);
+    assay_json_put_text(&json, object, "unit", measurement->unit);
+    if (measurement->launches)
+        assay_json_put_count(&json, object, "launches", measurement->launches);
+    if (measurement->ratio_one_core >= 0)
+        assay_json_put_real(&json, object, "ratio_one_core", measurement->ratio_one_core);
+    assay_json_put_text(&json, object, "group", measurement->group);
+    assay_json_put_text(&json, object, "cache", measurement->cache);
+    put_unless_0(&json, object, "tflop_per_s", measurement->tflop_per_s);
+    put_unless_0(&json, object, "gb_per_s", measurement->gb_per_s);
+    put_unless_0(&json, object, "roofline_share", measurement->roofline_share);
+    put_unless_0(&json, object, "sm_clock_mhz", measurement->device.sm_clock_mhz);
+    put_unless_0(&json, object, "power_w", measurement->device.power_w);
+    put_upstream(&json, object, measurement);
+    put_ratios(&json, object, measurement);
+    return assay_json_write_line(&json, object) == ASSAY_RAN;
+}
+
+static void print_comparisons(const struct assay_measurement *measurement)
+{
+    if (measurement->upstream_tflop_per_s > 0)
+        printf("  %.3f of upstream's %.4g",
+               measurement->tflop_per_s / measurement->upstream_tflop_per_s,
+               measurement->upstream_tflop_per_s);
+    for (int i = 0; i < measurement->ratio_count; i++)
+        printf("  %.3f of %s", measurement->ratio[i].ratio,
+               measurement->ratio[i].candidate);
+    if (measurement->device.sm_clock_mhz > 0)
+        printf("  %.0f MHz", measurement->device.sm_clock_mhz);
+    if (measurement->device.power_w > 0) printf("  %.0f W", measurement->device.power_w);
 }
 
 static bool write_text(const struct assay_measurement *measurement)
@@ -53,6 +97,12 @@ static bool write_text(const struct assay_measurement *measurement)
     if (measurement->ratio_one_core >= 0)
         printf("  %.4f of sgemm", measurement->ratio_one_core);
     if (measurement->launches) printf("  %d launches", measurement->launches);
+    if (measurement->cache) printf(", %s", measurement->cache);
+    if (measurement->tflop_per_s > 0) printf("  %.4g TFLOP/s", measurement->tflop_per_s);
+    if (measurement->gb_per_s > 0) printf("  %.4g GB/s", measurement->gb_per_s);
+    if (measurement->roofline_share > 0)
+        printf("  %.1f %% of the roofline", 100 * measurement->roofline_share);
+    print_comparisons(measurement);
     printf("  %s  %s\n", measurement->candidate, measurement->case_line);
     return fflush(stdout) == 0;
 }
@@ -72,10 +122,33 @@ enum assay_status assay_bench_output_add(struct assay_bench_output *output,
     return ASSAY_RAN;
 }
 
+enum assay_status assay_bench_output_fail(struct assay_bench_output *output,
+                                          const char *case_line, const char *candidate,
+                                          enum assay_status status,
+                                          struct assay_message *message)
+{
+    struct assay_json_output json = { .file = output->json.stream };
+    fprintf(stderr, "assay: not measured: %s: %s\n", case_line, message->text);
+    if (status == ASSAY_UNSUPPORTED) return ASSAY_RAN;
+    output->broken++;
+    if (!json.file) return ASSAY_RAN;
+    json_t *const object = json_object();
+    assay_json_put_text(&json, object, "type", "bench_failure");
+    assay_json_put_text(&json, object, "case", case_line);
+    assay_json_put_text(&json, object, "candidate", candidate);
+    assay_json_put_text(&json, object, "status", assay_status_name(status));
+    assay_json_put_text(&json, object, "message", message->text);
+    return assay_json_write_line(&json, object) == ASSAY_RAN
+               ? ASSAY_RAN
+               : assay_fail(message, ASSAY_FAILED, "report %s: writing failed: %s",
+                            output->json.path, strerror(errno));
+}
+
 enum assay_status assay_bench_output_end(struct assay_bench_output *output, int exit_code,
                                          struct assay_message *message)
 {
     const struct assay_summary summary = { .cases = output->count,
+                                           .broken = output->broken,
                                            .exit_code = exit_code };
     return output->json.stream ? assay_report_file_end(&output->json, &summary, message)
                                : ASSAY_RAN;

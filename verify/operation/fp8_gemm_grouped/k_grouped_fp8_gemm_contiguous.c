@@ -171,8 +171,10 @@ static struct assay_cost cost(const void *bound)
         &((const struct assay_fp8_gemm_grouped_nt_problem *)bound)->grouped;
     const double m = (double)grouped->gemm.m, n = (double)grouped->gemm.n;
     const double k = (double)sum_k(grouped, grouped->groups);
+    struct assay_tensors tensors;
+    shape(bound, &tensors);
     return (struct assay_cost){ .multiply_adds = m * n * k,
-                                .bytes = (m + n) * k + 8 * m * n * grouped->groups };
+                                .bytes = assay_fp8_gemm_bytes(&tensors) };
 }
 
 #define K_GROUPED(name_, summary_, bind_)                                                \

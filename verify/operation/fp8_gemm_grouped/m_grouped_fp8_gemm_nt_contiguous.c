@@ -116,14 +116,16 @@ static void defined(const void *bound, const struct assay_tensors *tensors, int6
     }
 }
 
+/* As upstream counts: rows of padding as well. */
 static struct assay_cost cost(const void *bound)
 {
     const struct assay_fp8_gemm_grouped_nt_problem *const problem = bound;
     const struct assay_fp8_gemm_problem *const gemm = &problem->grouped.gemm;
     const double m = (double)gemm->m, n = (double)gemm->n, k = (double)gemm->k;
-    const double groups = problem->grouped.groups;
+    struct assay_tensors tensors;
+    shape(bound, &tensors);
     return (struct assay_cost){ .multiply_adds = m * n * k,
-                                .bytes = m * k + groups * n * k + 2 * m * n };
+                                .bytes = assay_fp8_gemm_bytes(&tensors) };
 }
 
 const struct assay_operation assay_m_grouped_fp8_gemm_nt_contiguous = {

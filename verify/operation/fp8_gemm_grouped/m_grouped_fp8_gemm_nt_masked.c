@@ -151,6 +151,17 @@ static void defined(const void *bound, const struct assay_tensors *tensors, int6
     }
 }
 
+static double bytes_with_room(const struct assay_fp8_gemm_grouped_nt_problem *problem,
+                              int64_t m_max)
+{
+    struct assay_fp8_gemm_grouped_nt_problem other = *problem;
+    struct assay_tensors tensors;
+    other.grouped.gemm.m = m_max;
+    shape(&other, &tensors);
+    return assay_fp8_gemm_bytes(&tensors);
+}
+
+/* As upstream counts: rows that their mask counts, and the weights of all groups. */
 static struct assay_cost cost(const void *bound)
 {
     const struct assay_fp8_gemm_grouped_nt_problem *const problem = bound;
@@ -159,10 +170,10 @@ static struct assay_cost cost(const void *bound)
     double rows = 0;
     for (int g = 0; g < problem->grouped.groups; g++)
         rows += (double)problem->group_m[g];
-    return (struct assay_cost){
-        .multiply_adds = rows * n * k,
-        .bytes = rows * k + problem->grouped.groups * n * k + 2 * rows * n,
-    };
+    const double weights = bytes_with_room(problem, 0);
+    const double row = (bytes_with_room(problem, 1) - weights) / problem->grouped.groups;
+    return (struct assay_cost){ .multiply_adds = rows * n * k,
+                                .bytes = weights + rows * row };
 }
 
 const struct assay_operation assay_m_grouped_fp8_gemm_nt_masked = {

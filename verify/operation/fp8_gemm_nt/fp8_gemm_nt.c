@@ -332,13 +332,27 @@ static void place(const void *bound, int output, int64_t element,
              (long long)tile_n);
 }
 
+double assay_fp8_gemm_bytes(const struct assay_tensors *tensors)
+{
+    double bytes = 0;
+    for (int i = 0; i < tensors->count; i++) {
+        const struct assay_tensor *const tensor = &tensors->item[i];
+        if (tensor->format == ASSAY_I32) continue;
+        bytes += (double)assay_tensor_elements(tensor) *
+                 (double)assay_format_bytes(tensor->format);
+    }
+    return bytes;
+}
+
 static struct assay_cost cost(const void *bound)
 {
     const struct assay_fp8_gemm_problem *const gemm =
         &((const struct assay_fp8_gemm_nt_problem *)bound)->gemm;
     const double m = (double)gemm->m, n = (double)gemm->n, k = (double)gemm->k;
+    struct assay_tensors tensors;
+    shape(bound, &tensors);
     return (struct assay_cost){ .multiply_adds = m * n * k,
-                                .bytes = m * k + n * k + 4 * m * n };
+                                .bytes = assay_fp8_gemm_bytes(&tensors) };
 }
 
 static bool is_constant_by_design(const void *bound)

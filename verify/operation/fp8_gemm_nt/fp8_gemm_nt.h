@@ -56,6 +56,9 @@ void assay_fp8_gemm_window(struct assay_tensors *windows, const char *name, int 
                            int64_t extent);
 struct assay_fp8_gemm_precision
 assay_fp8_gemm_precision_of(const struct assay_fp8_gemm_numerics *numerics);
+/* Of all operands, scales and outputs, each once and without row padding, as upstream
+ * counts; labels and masks are not among them. */
+double assay_fp8_gemm_bytes(const struct assay_tensors *tensors);
 
 /* fp8_gemm_nt_data.c; @first_key numbers the first of the tensor's rows among all rows of
  * that name, so that groups can be told apart. Any strides. */

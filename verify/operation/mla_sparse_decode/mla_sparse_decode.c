@@ -10,6 +10,7 @@
 #include "verify/operation/mla/mla_settle.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -323,6 +324,14 @@ static void place(const void *task, int output, int64_t element,
                  (long long)(element / s_q % h_q));
 }
 
+/* Bytes of the tokens that a request's lists name, as many as are to be expected. */
+static double named_bytes(const struct assay_mla_cache *cache, int64_t s_kv, int64_t s_q)
+{
+    const double all = (double)s_kv, topk = (double)cache->topk;
+    const double left_out = topk < all ? pow(1 - topk / all, (double)s_q) : 0;
+    return all * (1 - left_out) * (double)assay_mla_token_layouts[cache->kv].token_bytes;
+}
+
 /* As upstream counts: every position, attended or not; a request's tokens once. */
 static struct assay_cost cost(const void *bound)
 {
@@ -331,11 +340,8 @@ static struct assay_cost cost(const void *bound)
     const double rows = (double)(p->b * p->s_q * p->h_q);
     const double keys = (double)(p->cache.topk + p->extra.topk);
     const double d_qk = (double)assay_mla_d_qk(p->cache.kv), d_v = ASSAY_MLA_D_V;
-    double cached =
-        (double)task->main.s_kv * assay_mla_token_layouts[p->cache.kv].token_bytes;
-    if (p->extra.topk)
-        cached +=
-            (double)task->extra.s_kv * assay_mla_token_layouts[p->extra.kv].token_bytes;
+    double cached = named_bytes(&p->cache, task->main.s_kv, p->s_q);
+    if (p->extra.topk) cached += named_bytes(&p->extra, task->extra.s_kv, p->s_q);
     return (struct assay_cost){ .multiply_adds = rows * keys * (d_qk + d_v),
                                 .bytes =
                                     (double)p->b * cached + 2 * rows * (d_qk + d_v) };

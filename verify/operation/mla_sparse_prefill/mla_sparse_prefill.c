@@ -8,6 +8,7 @@
 #include "verify/operation/mla/mla_numerics.h"
 #include "verify/operation/mla/mla_settle.h"
 
+#include <math.h>
 #include <stdio.h>
 
 static const struct assay_named_numerics numerics[] = {
@@ -142,6 +143,8 @@ static void place(const void *bound, int output, int64_t element,
                         : ", columns 0-255");
 }
 
+/* Bytes: a token that lists name counts once, and as many are named as are to be
+ * expected. */
 static struct assay_cost cost(const void *bound)
 {
     const struct assay_mla_sparse_prefill_case *const prefill = bound;
@@ -151,9 +154,12 @@ static struct assay_cost cost(const void *bound)
     double keys = 0;
     for (int64_t token = 0; token < problem->s_q; token++)
         keys += (double)assay_mla_sparse_prefill_length(prefill, token);
+    const double all = (double)problem->s_kv, s_q = (double)problem->s_q;
+    const double share = keys < all * s_q ? keys / (all * s_q) : 1;
+    const double named = all * (1 - pow(1 - share, s_q));
     return (struct assay_cost){
         .multiply_adds = (double)problem->h_q * keys * wide,
-        .bytes = 2 * (keys * (double)problem->d_qk + rows * wide) + 4 * keys,
+        .bytes = 2 * (named * (double)problem->d_qk + rows * wide) + 4 * keys,
     };
 }
 
