@@ -5,7 +5,7 @@
 
 namespace gemm {
 
-enum : int { L2_BYTES_A_CYCLE = 64, SHARED_BYTES_A_CYCLE = 128 };
+enum : int { L2_BYTES_A_CYCLE = 48, SHARED_BYTES_A_CYCLE = 128 };
 enum : int { TILE_CYCLES = 2000, CHAIN_CYCLES = 250 };
 
 static const configuration *const tables[] = { kernels_1d2d, kernels_1d1d, kernels_e5m2 };
@@ -17,22 +17,19 @@ static double divide_up(double value, double by)
 
 static bool fits(const configuration &one, const problem &of)
 {
-    /* A group's last tile must not reach into the next one's rows. */
-    const bool is_too_tall = of.kind != DENSE && one.block_m > 128;
     return one.form == of.form && one.a_is_e5m2 == of.a_is_e5m2 &&
-           one.b_is_e5m2 == of.b_is_e5m2 && !is_too_tall;
+           one.b_is_e5m2 == of.b_is_e5m2;
 }
 
 /* Of one block of K of one tile. */
 static double block_cycles(const configuration &one, int cluster)
 {
     const double m = one.block_m, n = one.block_n, instructions = m / 64 * 4;
-    const double groups = one.threads / 128 - 1, waves = m / 64 / groups;
     const double tensor_core = instructions * std::fmax(n / 2, 32);
     const double shared =
         (instructions * (64 + n) * 32 + (m + n) * BLOCK_K) / SHARED_BYTES_A_CYCLE;
     const double fetched = (m / cluster + n) * BLOCK_K / L2_BYTES_A_CYCLE;
-    const double chain = waves * (4 * std::fmax(n / 2, 32) + n / 2 + CHAIN_CYCLES);
+    const double chain = 4 * std::fmax(n / 2, 32) + n / 2 + CHAIN_CYCLES;
     return std::fmax(std::fmax(tensor_core, shared), std::fmax(fetched, chain));
 }
 
@@ -72,6 +69,14 @@ static choice choice_of(const configuration &one, int multiprocessors, int clust
     return { &one, cluster, band_of(one, multiprocessors, cluster) };
 }
 
+/* Clusters pay where a multiprocessor gets several tiles. With one each, waiting for the
+ * other block costs more than L2 gains, and in 1D1D L2 is not what is waited for. */
+static bool may_share(const configuration &one, const problem &of, int multiprocessors)
+{
+    return of.form == SCALE_1D2D && of.n > one.block_n &&
+           tiles_of(one, of, 2) > multiprocessors;
+}
+
 choice choose(const problem &of, int multiprocessors)
 {
     choice best = {};
@@ -80,7 +85,8 @@ choice choose(const problem &of, int multiprocessors)
         for (const configuration *one = table; one->kernel; one++)
             for (int cluster = 1; cluster <= 2 && fits(*one, of); cluster++) {
                 const double taken = cycles(*one, of, multiprocessors, cluster);
-                if (taken >= least || (cluster > 1 && of.n <= one->block_n)) continue;
+                if (taken >= least) continue;
+                if (cluster > 1 && !may_share(*one, of, multiprocessors)) continue;
                 least = taken;
                 best = choice_of(*one, multiprocessors, cluster);
             }
@@ -91,7 +97,7 @@ static bool is_asked(const configuration &one, const char *tile)
 {
     char own[32];
     std::snprintf(own, sizeof(own), "%dx%d", one.block_m, one.block_n);
-    return !*tile || std::strcmp(own, tile) == 0;
+    return std::strcmp(own, tile) == 0;
 }
 
 bool choose_asked(const assay_call *call, const problem &of, int multiprocessors,

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* The consumers: each warpgroup multiplies its rows of a tile by all its columns, one
- * block of 128 of K after the other, and adds each block's sums with their scales in f32:
- *     final = fma(rn(sfa * sfb), sum, final)
+ * block of 128 of K after the other, and adds each block's products with their scales in
+ * f32:
+ *     sum = fma(rn(sfa * sfb), product, sum)
  * The tensor core's accumulator has 13 bits below the leading one: it starts from zero in
- * every block. While one warpgroup does this addition, the other one's products run. */
+ * every block. */
 #ifndef ASSAY_GPU_GEMM_CONSUME_CUH
 #define ASSAY_GPU_GEMM_CONSUME_CUH
 
@@ -13,45 +14,35 @@
 
 namespace gemm {
 
-/* A thread's place in its warpgroup: it holds rows row and row + 8 of each 64, and
- * columns 8i + column and the next. */
+/* A thread's place in its warpgroup: it holds rows row and row + 8 of its 64, and columns
+ * 8i + column and the next. */
 struct lane_place {
     int group, thread, row, column;
 
     __device__ __forceinline__ lane_place()
-        : group(threadIdx.x / WARPGROUP), thread(threadIdx.x % WARPGROUP),
-          row(thread / WARP * 16 + thread % WARP / 4), column(thread % 4 * 2)
+        : group(__shfl_sync(0xFFFFFFFF, (int)threadIdx.x / WARPGROUP, 0)),
+          thread(threadIdx.x % WARPGROUP), row(thread / WARP * 16 + thread % WARP / 4),
+          column(thread % 4 * 2)
     {
     }
 };
 
-template <class shape> struct sums {
-    float of[shape::waves][shape::accumulators];
-};
-
-/* 1D2D's scales of b: at most two rows of sfb meet in a tile. They are fetched a block
- * of K ahead. */
+/* 1D2D's scales of b: one for a tile and a block of K, fetched a block ahead. */
 template <class shape> struct block_scales {
-    const float *row[2];
-    float next[2];
-    int32_t first_columns; /* that the first row serves */
+    const float *row;
+    float next;
 
     __device__ __forceinline__ void open(const arguments &given, const tile &at)
     {
         if (shape::form != SCALE_1D2D) return;
-        const int64_t rows = (given.n + 127) / 128, last = rows - 1;
-        const int64_t first = min((int64_t)(at.n0 / 128), last);
-        const int64_t second = min(first + 1, last), base = at.group * rows;
-        row[0] = given.sfb_blocks + (base + first) * given.k_blocks;
-        row[1] = given.sfb_blocks + (base + second) * given.k_blocks;
-        first_columns = 128 - at.n0 % 128;
-        if (fault_is(given, FAULT_SCALE_ROW)) first_columns = shape::block_n;
+        const int64_t rows = (given.n + 127) / 128;
+        const int64_t own = min((int64_t)(at.n0 / 128), rows - 1);
+        row = given.sfb_blocks + (at.group * rows + own) * given.k_blocks;
         if (at.k_blocks > 0) fetch(0);
     }
     __device__ __forceinline__ void fetch(int32_t block)
     {
-        next[0] = __ldg(row[0] + block);
-        if (shape::has_two_scales) next[1] = __ldg(row[1] + block);
+        next = __ldg(row + block);
     }
 };
 
@@ -77,29 +68,23 @@ __device__ __forceinline__ void store_shared_pair(uint32_t address, float low, f
                  : "memory");
 }
 
-__device__ __forceinline__ void promote(float &sum, float sfa, float sfb, float product)
-{
-    sum = __fmaf_rn(__fmul_rn(sfa, sfb), product, sum);
-}
-
-/* The products of 64 rows and one block of K. */
+/* The products of this warpgroup's rows and one block of K, on their way. */
 template <class shape>
 __device__ __forceinline__ void
-multiply(const arguments &given, const stage_ring<shape> &ring, int row, int32_t block,
-         float (&product)[shape::accumulators])
+multiply(const arguments &given, const stage_ring<shape> &ring, const lane_place &lane,
+         int32_t block, float (&product)[shape::accumulators])
 {
     using mma = ptx::wgmma<shape::block_n, shape::a_type, shape::b_type>;
-    const uint64_t a = ptx::wgmma_descriptor(ring.a() + row * BLOCK_K);
+    const uint32_t rows = lane.group * MMA_ROWS * BLOCK_K;
+    const uint64_t a = ptx::wgmma_descriptor(ring.a() + rows);
     const uint64_t b = ptx::wgmma_descriptor(ring.b());
-    const bool goes_on =
-        fault_is(given, FAULT_DROPPED_PROMOTION) && shape::waves == 1 && block % 2;
+    const bool goes_on = fault_is(given, FAULT_DROPPED_PROMOTION) && block % 2;
     ptx::keep(product);
     ptx::wgmma_fence();
 #pragma unroll
     for (int k = 0; k < BLOCK_K / MMA_K; k++)
         mma::step(product, a + k * (MMA_K >> 4), b + k * (MMA_K >> 4), k > 0 || goes_on);
     ptx::wgmma_commit_group();
-    ptx::keep(product);
 }
 
 /* Every consumer warp tells all blocks that write into this stage. */
@@ -112,93 +97,150 @@ __device__ __forceinline__ void release(const arguments &given,
         ptx::mbarrier_arrive_cluster(ring.empty(), threadIdx.x % WARP);
 }
 
-template <class shape>
+template <int count>
 __device__ __forceinline__ void
-add_1d2d(const block_scales<shape> &scales, const float (&current)[2], const float2 &sfa,
-         const float (&product)[shape::accumulators], float (&sum)[shape::accumulators])
+add_1d2d(const float2 &sfa, float sfb, const float (&product)[count], float (&sum)[count])
 {
-    constexpr int step = shape::scale_columns;
+    const float low = __fmul_rn(sfa.x, sfb), high = __fmul_rn(sfa.y, sfb);
 #pragma unroll
-    for (int column = 0; column < shape::block_n; column += step) {
-        const bool is_second = shape::has_two_scales && column >= scales.first_columns;
-        const float sfb = is_second ? current[1] : current[0];
-        const float low = __fmul_rn(sfa.x, sfb), high = __fmul_rn(sfa.y, sfb);
-#pragma unroll
-        for (int i = column / 2; i < (column + step) / 2; i += 4) {
-            sum[i] = __fmaf_rn(low, product[i], sum[i]);
-            sum[i + 1] = __fmaf_rn(low, product[i + 1], sum[i + 1]);
-            sum[i + 2] = __fmaf_rn(high, product[i + 2], sum[i + 2]);
-            sum[i + 3] = __fmaf_rn(high, product[i + 3], sum[i + 3]);
-        }
+    for (int i = 0; i < count; i += 4) {
+        sum[i] = __fmaf_rn(low, product[i], sum[i]);
+        sum[i + 1] = __fmaf_rn(low, product[i + 1], sum[i + 1]);
+        sum[i + 2] = __fmaf_rn(high, product[i + 2], sum[i + 2]);
+        sum[i + 3] = __fmaf_rn(high, product[i + 3], sum[i + 3]);
     }
 }
 
-template <class shape>
-__device__ __forceinline__ void add_1d1d(uint32_t sfb_row, const float2 &sfa,
-                                         const float (&product)[shape::accumulators],
-                                         float (&sum)[shape::accumulators])
+/* @sfb: where those of this thread's first two columns lie in shared memory. */
+template <int count>
+__device__ __forceinline__ void add_1d1d(const float2 &sfa, uint32_t sfb,
+                                         const float (&product)[count],
+                                         float (&sum)[count])
 {
 #pragma unroll
-    for (int i = 0; i < shape::accumulators; i += 4) {
-        const float2 sfb = load_shared_pair(sfb_row + i * 8);
-        promote(sum[i], sfa.x, sfb.x, product[i]);
-        promote(sum[i + 1], sfa.x, sfb.y, product[i + 1]);
-        promote(sum[i + 2], sfa.y, sfb.x, product[i + 2]);
-        promote(sum[i + 3], sfa.y, sfb.y, product[i + 3]);
+    for (int i = 0; i < count; i += 4) {
+        const float2 scale = load_shared_pair(sfb + i * 8);
+        sum[i] = __fmaf_rn(__fmul_rn(sfa.x, scale.x), product[i], sum[i]);
+        sum[i + 1] = __fmaf_rn(__fmul_rn(sfa.x, scale.y), product[i + 1], sum[i + 1]);
+        sum[i + 2] = __fmaf_rn(__fmul_rn(sfa.y, scale.x), product[i + 2], sum[i + 2]);
+        sum[i + 3] = __fmaf_rn(__fmul_rn(sfa.y, scale.y), product[i + 3], sum[i + 3]);
     }
 }
 
-template <class shape>
-__device__ __forceinline__ uint32_t place_of_sfa(const arguments &given,
-                                                 const stage_ring<shape> &ring)
-{
-    const bool is_wrong = fault_is(given, FAULT_SCALE_STAGE) && ring.stage > 0;
-    return ring.sfa() - (is_wrong ? shape::scale_stage_bytes : 0);
-}
-
-/* A planted fault: two blocks of K in one chain, where one set of products is enough. */
-template <class shape>
+/* A planted fault: two blocks of K in one chain. */
 __device__ __forceinline__ bool is_promotion_dropped(const arguments &given,
                                                      const tile &at, int32_t block)
 {
-    return fault_is(given, FAULT_DROPPED_PROMOTION) && shape::waves == 1 &&
-           block % 2 == 0 && block + 1 < at.k_blocks;
+    return fault_is(given, FAULT_DROPPED_PROMOTION) && block % 2 == 0 &&
+           block + 1 < at.k_blocks;
 }
 
-/* Sums up all of K. @counts: whether the 64 rows of each wave do; if not, their stages
- * only pass. @scales: opened for the tile. */
+/* Products on their way, and what they will be scaled by. */
+template <class shape> struct flight {
+    float product[shape::accumulators];
+    float2 sfa;
+    float sfb;
+};
+
+/* What stays the same through a tile. */
+struct work {
+    const arguments &given;
+    const tile &at;
+    const lane_place &lane;
+};
+
+/* Sends the products of the next stage on their way. */
+template <class shape>
+__device__ __forceinline__ void start(const work &all, int32_t block,
+                                      block_scales<shape> &scales,
+                                      stage_ring<shape> &front, flight<shape> &out)
+{
+    const bool is_wrong = fault_is(all.given, FAULT_SCALE_STAGE) && front.stage > 0;
+    const uint32_t row = all.lane.group * MMA_ROWS + all.lane.row;
+    const uint32_t sfa =
+        front.sfa() + row * 4 - (is_wrong ? shape::scale_stage_bytes : 0);
+    out.sfb = scales.next;
+    if (shape::form == SCALE_1D2D && block + 1 < all.at.k_blocks) scales.fetch(block + 1);
+    if (!fault_is(all.given, FAULT_NO_FULL_WAIT))
+        ptx::mbarrier_wait(front.full(), front.phase);
+    out.sfa = { load_shared(sfa), load_shared(sfa + 32) };
+    multiply<shape>(all.given, front, all.lane, block, out.product);
+    if (fault_is(all.given, FAULT_EARLY_RELEASE)) release<shape>(all.given, front);
+    front.advance();
+}
+
+/* Adds products that have come, and gives their stage back: 1D1D's scales of b lie in the
+ * stage, too. */
+template <class shape>
+__device__ __forceinline__ void finish(const work &all, int32_t block,
+                                       stage_ring<shape> &back, flight<shape> &in,
+                                       float (&sum)[shape::accumulators])
+{
+    const bool adds = !is_promotion_dropped(all.given, all.at, block);
+    ptx::keep(in.product);
+    if (shape::form == SCALE_1D1D && adds)
+        add_1d1d(in.sfa, back.sfb() + all.lane.column * 4, in.product, sum);
+    if (!fault_is(all.given, FAULT_EARLY_RELEASE)) release<shape>(all.given, back);
+    if (shape::form == SCALE_1D2D && adds) add_1d2d(in.sfa, in.sfb, in.product, sum);
+    back.advance();
+}
+
+/* Sums up all of K. The products of the next block are on their way while one's are
+ * added: the tensor core does not wait for additions. */
+template <class shape>
+__device__ __forceinline__ void sum_up_ahead(const work &all, block_scales<shape> &scales,
+                                             stage_ring<shape> &ring,
+                                             float (&sum)[shape::accumulators])
+{
+    flight<shape> even, odd;
+    stage_ring<shape> front = ring;
+    const int32_t blocks = all.at.k_blocks;
+    int32_t block = 0;
+    if (blocks == 0) return;
+    start<shape>(all, 0, scales, front, even);
+    for (; block + 2 < blocks; block += 2) {
+        start<shape>(all, block + 1, scales, front, odd);
+        ptx::wgmma_wait_group<1>();
+        finish<shape>(all, block, ring, even, sum);
+        start<shape>(all, block + 2, scales, front, even);
+        ptx::wgmma_wait_group<1>();
+        finish<shape>(all, block + 1, ring, odd, sum);
+    }
+    if (block + 1 < blocks) {
+        start<shape>(all, block + 1, scales, front, odd);
+        ptx::wgmma_wait_group<1>();
+        finish<shape>(all, block, ring, even, sum);
+        ptx::wgmma_wait_group<0>();
+        finish<shape>(all, block + 1, ring, odd, sum);
+    } else {
+        ptx::wgmma_wait_group<0>();
+        finish<shape>(all, block, ring, even, sum);
+    }
+}
+
+/* The same with one block at a time, since 1D1D has no registers for two. What fills the
+ * time of an addition are the other warpgroup's products. */
 template <class shape>
 __device__ __forceinline__ void
-sum_up(const arguments &given, const tile &at, const lane_place &lane, const bool *counts,
-       block_scales<shape> &scales, stage_ring<shape> &ring, sums<shape> &sum)
+sum_up_in_turn(const work &all, block_scales<shape> &scales, stage_ring<shape> &ring,
+               float (&sum)[shape::accumulators])
 {
-    float product[shape::accumulators];
-    for (int32_t block = 0; block < at.k_blocks; block++, ring.advance()) {
-        const float current[2] = { scales.next[0], scales.next[1] };
-        if (shape::form == SCALE_1D2D && block + 1 < at.k_blocks) scales.fetch(block + 1);
-        if (!fault_is(given, FAULT_NO_FULL_WAIT))
-            ptx::mbarrier_wait(ring.full(), ring.phase);
-        const uint32_t sfa_row = place_of_sfa<shape>(given, ring);
-#pragma unroll
-        for (int wave = 0; wave < shape::waves; wave++) {
-            const int row = (wave * shape::math_groups + lane.group) * MMA_ROWS;
-            const uint32_t scale = sfa_row + (row + lane.row) * 4;
-            const float2 sfa = { load_shared(scale), load_shared(scale + 32) };
-            const bool is_last = wave + 1 == shape::waves;
-            const bool is_early = fault_is(given, FAULT_EARLY_RELEASE);
-            const bool adds =
-                counts[wave] && !is_promotion_dropped<shape>(given, at, block);
-            if (counts[wave]) multiply<shape>(given, ring, row, block, product);
-            if (is_last && is_early) release<shape>(given, ring);
-            ptx::wgmma_wait_group<0>();
-            ptx::keep(product);
-            /* 1D1D's scales of b lie in the stage, too. */
-            if (shape::form == SCALE_1D1D && adds)
-                add_1d1d<shape>(ring.sfb() + lane.column * 4, sfa, product, sum.of[wave]);
-            if (is_last && !is_early) release<shape>(given, ring);
-            if (shape::form == SCALE_1D2D && adds)
-                add_1d2d<shape>(scales, current, sfa, product, sum.of[wave]);
-        }
+    flight<shape> one;
+    stage_ring<shape> front = ring;
+    for (int32_t block = 0; block < all.at.k_blocks; block++) {
+        start<shape>(all, block, scales, front, one);
+        ptx::wgmma_wait_group<0>();
+        finish<shape>(all, block, ring, one, sum);
+    }
+}
+
+/* The stages of rows that do not count only pass. */
+template <class shape>
+__device__ __forceinline__ void pass_by(const work &all, stage_ring<shape> &ring)
+{
+    for (int32_t block = 0; block < all.at.k_blocks; block++, ring.advance()) {
+        ptx::mbarrier_wait(ring.full(), ring.phase);
+        release<shape>(all.given, ring);
     }
 }
 

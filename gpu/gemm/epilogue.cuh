@@ -74,12 +74,10 @@ __device__ __forceinline__ void send_buffer(const arguments &given, const tile &
     if (!fault_is(given, FAULT_NO_PROXY_FENCE)) ptx::fence_proxy_async_shared();
     ptx::named_barrier_sync(1 + lane.group, WARPGROUP);
     if (lane.thread != 0) return;
-    for (int wave = 0; wave < shape::waves; wave++) {
-        const int row = (wave * shape::math_groups + lane.group) * MMA_ROWS;
-        for (int panel = 0; panel < shape::panels && at.m0 + row < given.m; panel++)
-            ptx::tensor_store(&given.d, buffer.panel(panel) + row * PANEL_WIDTH,
-                              at.n0 + panel * shape::panel_columns, at.d_row + row);
-    }
+    const int row = lane.group * MMA_ROWS;
+    for (int panel = 0; panel < shape::panels && at.m0 + row < given.m; panel++)
+        ptx::tensor_store(&given.d, buffer.panel(panel) + row * PANEL_WIDTH,
+                          at.n0 + panel * shape::panel_columns, at.d_row + row);
     ptx::tensor_store_commit();
     if (!given.has_c) return;
     ptx::tensor_store_wait_read();
@@ -89,17 +87,14 @@ __device__ __forceinline__ void send_buffer(const arguments &given, const tile &
 template <class shape>
 __device__ __forceinline__ void
 store_panels(const arguments &given, const tile &at, const lane_place &lane,
-             d_buffer<shape> &buffer, const sums<shape> &sum)
+             d_buffer<shape> &buffer, const float (&sum)[shape::accumulators])
 {
+    const int row = lane.group * MMA_ROWS;
     take_buffer<shape>(given, lane, buffer);
-#pragma unroll
-    for (int wave = 0; wave < shape::waves; wave++) {
-        const int row = (wave * shape::math_groups + lane.group) * MMA_ROWS;
-        if constexpr (shape::form == SCALE_1D1D)
-            write_onto_c<shape>(given, at, buffer, row, lane, sum.of[wave]);
-        else
-            write_bf16<shape>(buffer, row, lane, sum.of[wave]);
-    }
+    if constexpr (shape::form == SCALE_1D1D)
+        write_onto_c<shape>(given, at, buffer, row, lane, sum);
+    else
+        write_bf16<shape>(buffer, row, lane, sum);
     send_buffer<shape>(given, at, lane, buffer);
 }
 
@@ -126,24 +121,20 @@ __device__ __forceinline__ void store_pair(const arguments &given, int64_t row,
 template <class shape>
 __device__ __forceinline__ void store_pairs(const arguments &given, const tile &at,
                                             const lane_place &lane,
-                                            const sums<shape> &sum)
+                                            const float (&sum)[shape::accumulators])
 {
 #pragma unroll
-    for (int wave = 0; wave < shape::waves; wave++)
+    for (int half = 0; half < 2; half++) {
+        const int row = lane.group * MMA_ROWS + lane.row + half * 8;
+        if (at.m0 + row >= given.m) continue;
 #pragma unroll
-        for (int half = 0; half < 2; half++) {
-            const int row =
-                (wave * shape::math_groups + lane.group) * MMA_ROWS + lane.row + half * 8;
-            if (at.m0 + row >= given.m) continue;
-#pragma unroll
-            for (int i = 0; i < shape::block_n / 8; i++) {
-                const int32_t column = at.n0 + i * 8 + lane.column;
-                if (column < given.n)
-                    store_pair(given, (int64_t)at.d_row + row, column,
-                               sum.of[wave][4 * i + 2 * half],
-                               sum.of[wave][4 * i + 2 * half + 1]);
-            }
+        for (int i = 0; i < shape::block_n / 8; i++) {
+            const int32_t column = at.n0 + i * 8 + lane.column;
+            if (column < given.n)
+                store_pair(given, (int64_t)at.d_row + row, column, sum[4 * i + 2 * half],
+                           sum[4 * i + 2 * half + 1]);
         }
+    }
 }
 
 } // namespace gemm

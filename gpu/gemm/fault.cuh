@@ -21,7 +21,6 @@ enum fault {
     FAULT_WRONG_PEER,        /* a cluster's halves of a are exchanged */
     FAULT_STALE_DESCRIPTOR,  /* a group's a is read through the one before */
     FAULT_DROPPED_PROMOTION, /* two blocks of K in one chain */
-    FAULT_SCALE_ROW,         /* the second row of sfb is never used */
 };
 
 #ifdef GPU_FAULTS

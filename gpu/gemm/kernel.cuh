@@ -30,15 +30,6 @@ __device__ __forceinline__ void open_barriers(const arguments &given, uint32_t s
         __syncthreads();
 }
 
-template <class shape> __device__ __forceinline__ void clear(sums<shape> &sum)
-{
-#pragma unroll
-    for (int wave = 0; wave < shape::waves; wave++)
-#pragma unroll
-        for (int i = 0; i < shape::accumulators; i++)
-            sum.of[wave][i] = 0;
-}
-
 /* The next tile's first scales are on their way while this one is stored. */
 template <class shape>
 __device__ __forceinline__ void consume(const arguments &given, uint32_t shared)
@@ -52,15 +43,15 @@ __device__ __forceinline__ void consume(const arguments &given, uint32_t shared)
     bool goes_on = tiles.next(at);
     if (goes_on) scales.open(given, at);
     while (goes_on) {
-        sums<shape> sum;
-        bool counts[shape::waves];
-        clear<shape>(sum);
-#pragma unroll
-        for (int wave = 0; wave < shape::waves; wave++)
-            counts[wave] = tiles.counts(
-                at, at.m0 + (wave * shape::math_groups + lane.group) * MMA_ROWS);
-        sum_up<shape>(given, at, lane, counts, scales, ring, sum);
+        float sum[shape::accumulators] = {};
         const tile done = at;
+        const work all = { given, done, lane };
+        if (!tiles.counts(done, done.m0 + lane.group * MMA_ROWS))
+            pass_by<shape>(all, ring);
+        else if constexpr (shape::form == SCALE_1D2D)
+            sum_up_ahead<shape>(all, scales, ring, sum);
+        else
+            sum_up_in_turn<shape>(all, scales, ring, sum);
         goes_on = tiles.next(at);
         if (goes_on) scales.open(given, at);
         if (shape::form == SCALE_1D1D || (shape::stores_panels && !given.d_is_f32))

@@ -8,7 +8,5 @@ const gemm::configuration gemm::kernels_1d2d[] = {
     row<shape<64, 128, SCALE_1D2D>>(),
     row<shape<128, 64, SCALE_1D2D>>(),
     row<shape<128, 128, SCALE_1D2D>>(),
-    row<shape<128, 192, SCALE_1D2D>>(),
-    row<shape<256, 128, SCALE_1D2D>>(),
     {},
 };

@@ -7,6 +7,8 @@
 
 namespace gemm {
 
+enum : uintptr_t { STORE_BYTES = 8 }; /* of two f32 that a thread stores together */
+
 static int64_t align(int64_t value, int64_t unit)
 {
     return (value + unit - 1) / unit * unit;
@@ -116,7 +118,11 @@ static matrix output(const char *name, const problem &of, const void *data,
 
 static cudaError_t map_outputs(assay_cuda::run &run, const problem &of, plan *made)
 {
-    if (of.form == SCALE_1D2D && of.d_is_f32) return cudaSuccess;
+    if (of.form == SCALE_1D2D && of.d_is_f32)
+        return (uintptr_t)made->from.d % STORE_BYTES == 0
+                   ? cudaSuccess
+                   : run.refuse("d lies at %p; it must be aligned to %d bytes",
+                                made->from.d, (int)STORE_BYTES);
     const cudaError_t error = make_tensor_map(
         run, output("d", of, made->from.d, of.d_stride, 64), &made->given.d);
     if (error != cudaSuccess || !made->from.c) return error;
@@ -140,7 +146,6 @@ static const struct {
     { "wrong-peer", FAULT_WRONG_PEER },
     { "stale-descriptor", FAULT_STALE_DESCRIPTOR },
     { "dropped-promotion", FAULT_DROPPED_PROMOTION },
-    { "scale-row", FAULT_SCALE_ROW },
 };
 
 static cudaError_t find_fault(assay_cuda::run &run, int32_t *found)

@@ -24,22 +24,17 @@ struct shape {
     static constexpr scale_form form = form_;
     static constexpr ptx::operand_type a_type = a_type_, b_type = b_type_;
 
-    /* A warpgroup has 64 rows, or 128 one half after the other; one more warpgroup, of
-     * which a single thread works, fetches. */
-    static constexpr int math_groups = block_m >= 128 ? 2 : 1;
-    static constexpr int waves = block_m / (math_groups * MMA_ROWS);
+    /* A warpgroup has 64 rows; one more, of which a single thread works, fetches. */
+    static constexpr int math_groups = block_m / MMA_ROWS;
     static constexpr int threads = (math_groups + 1) * WARPGROUP;
     static constexpr int math_warps = math_groups * WARPGROUP / WARP;
     /* Of a thread, once the producer has given some back: 504 of three warpgroups. */
     static constexpr int producer_registers = form == SCALE_1D1D ? 56 : 40;
     static constexpr int math_registers = (504 - producer_registers) / 2;
-    static constexpr int accumulators = block_n / 2; /* of a thread, for 64 rows */
+    static constexpr int accumulators = block_n / 2; /* of a thread */
+    static_assert(128 % block_n == 0, "sfb has one scale for all columns of a tile");
+    static_assert(block_m == 64 || block_m == 128, "no such number of warpgroups");
 
-    /* Columns from which on 1D2D's sfb may have another row. */
-    static constexpr int scale_columns = block_n % 128 == 0   ? 128
-                                         : 128 % block_n == 0 ? block_n
-                                                              : 64;
-    static constexpr bool has_two_scales = 128 % block_n != 0;
     /* 1D1D: d, and c before it, in f32; 1D2D: d in bf16, if whole boxes fit. */
     static constexpr int d_element_bytes = form == SCALE_1D1D ? 4 : 2;
     static constexpr int panel_columns = PANEL_WIDTH / d_element_bytes;
