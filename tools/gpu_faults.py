@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The planted faults of libassay_cuda_faults.so, for tools/gpu_check --faults."""
+import os
+import shutil
 
 DENSE = 'fp8_gemm_nt m=392 n=776 k=1360 seed=1'
 ONTO_C = 'fp8_gemm_nt m=392 n=776 k=1360 recipe=1d1d out=f32 c=1 seed=2'
@@ -21,7 +23,6 @@ FAULTS = (
     ('stale-descriptor', 'k_grouped_fp8_gemm_nt_contiguous m=128 n=136 ks=256,384,128 '
      'seed=7', '', ''),
     ('dropped-promotion', ONTO_C, '', ''),
-    ('scale-row', DENSE, 'tile=128x192', ''),
 )
 
 
@@ -61,6 +62,25 @@ def find(check, failure, name, line, more, checks):
     return 'found by ' + said
 
 
+def control(check, failure):
+    """A step: what is written where it must not be, compute-sanitizer sees."""
+    program = (shutil.which('compute-sanitizer')
+               or '/usr/local/cuda/bin/compute-sanitizer')
+    line = next(row[1] for row in FAULTS if row[0] == 'offset-32-bits')
+    folder = check.new_folder('memcheck_control')
+    check.run([program, '--tool', 'memcheck', '--target-processes', 'all', '--log-file',
+               os.path.join(folder, '%p.txt'), check.assay, 'verify',
+               *arguments(line, 'fault=offset-32-bits,inputs=0,guard=0', 'bitwise')],
+              limit=100, may_fail=True)
+    for name in os.listdir(folder):
+        with open(os.path.join(folder, name), encoding='utf-8',
+                  errors='replace') as file:
+            for text in file:
+                if 'Invalid __global__' in text:
+                    return text.strip('= \n')
+    raise failure('memcheck saw nothing')
+
+
 def run_steps(check, equal, failure):
     """@equal: the note of a summary in which all is right; else it raises @failure."""
     check.new_file('faults.md', '| fault | case | found by |\n|---|---|---|\n')
@@ -70,3 +90,4 @@ def run_steps(check, equal, failure):
             ['verify', *arguments(line, more, checks)], name + '.jsonl')[-1]))
     for row in FAULTS:
         check.step('fault_' + row[0], lambda: find(check, failure, *row))
+    check.step('memcheck_control', lambda: control(check, failure))

@@ -202,6 +202,7 @@ class GpuCheck(ToolTest):
         self.assertEqual(rows['memcheck'][0], 'refused')
 
     def test_planted_faults(self):
+        self.plant('memcheck.said', '========= Invalid __global__ write of size 8\n')
         finding = {'check': 'repeat', 'failure': True}
         rows, last = self.check(
             '--faults', str(self.folder / 'library.so'), status=1, answers=[
@@ -211,17 +212,19 @@ class GpuCheck(ToolTest):
                 (['fault=early-release'], {'lines': [case(), summary()]}),
                 (['fault=offset-32-bits'], {'status': 3, 'lines': [
                     case('failed', message='a launch wrote behind d'), summary()]}),
-                (['fault=scale-row'], {'status': 5, 'lines': [
+                (['fault=scale-stage'], {'status': 5, 'lines': [
                     case('unsupported'), summary()]}),
                 (['fault='], {'status': 3, 'lines': [case('hung'), summary()]}),
                 (['verify'], {'lines': [case(), summary()]})])
         self.assertEqual(rows['fault_no-full-wait'],
                          ['ok', 'found by bitwise, bound, repeat'])
         self.assertEqual(rows['fault_early-release'][0], 'FAILED')
-        self.assertEqual(rows['fault_scale-row'][0], 'FAILED')
+        self.assertEqual(rows['fault_scale-stage'][0], 'FAILED')
         self.assertEqual(rows['fault_offset-32-bits'][1],
                          'found by failed: a launch wrote behind d')
         self.assertEqual(rows['fault_wrong-peer'], ['ok', 'found by hung'])
+        self.assertEqual(rows['memcheck_control'],
+                         ['ok', 'Invalid __global__ write of size 8'])
         self.assertGreater(len([name for name in rows if name.startswith('clean_')]), 3)
         self.assertEqual(last, f'{len(rows) - 2} passed, 2 failed')
         table = (self.folder / 'out' / 'faults.md').read_text().splitlines()
@@ -234,6 +237,7 @@ class GpuCheck(ToolTest):
                 (['verify'], {'lines': [case(), summary(equal=99)]})])
         self.assertEqual({row[0] for name, row in rows.items() if 'clean' in name},
                          {'FAILED'})
+        self.assertEqual(rows['memcheck_control'], ['FAILED', 'memcheck saw nothing'])
 
     def test_bad_usage(self):
         for arguments, words in (
