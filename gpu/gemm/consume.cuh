@@ -111,15 +111,14 @@ add_1d2d(const float2 &sfa, float sfb, const float (&product)[count], float (&su
     }
 }
 
-/* @sfb: where those of this thread's first two columns lie in shared memory. */
 template <int count>
-__device__ __forceinline__ void add_1d1d(const float2 &sfa, uint32_t sfb,
-                                         const float (&product)[count],
-                                         float (&sum)[count])
+__device__ __forceinline__ void
+add_1d1d(const float2 &sfa, const float2 (&sfb)[count / 4], const float (&product)[count],
+         float (&sum)[count])
 {
 #pragma unroll
     for (int i = 0; i < count; i += 4) {
-        const float2 scale = load_shared_pair(sfb + i * 8);
+        const float2 scale = sfb[i / 4];
         sum[i] = __fmaf_rn(__fmul_rn(sfa.x, scale.x), product[i], sum[i]);
         sum[i + 1] = __fmaf_rn(__fmul_rn(sfa.x, scale.y), product[i + 1], sum[i + 1]);
         sum[i + 2] = __fmaf_rn(__fmul_rn(sfa.y, scale.x), product[i + 2], sum[i + 2]);
@@ -135,11 +134,13 @@ __device__ __forceinline__ bool is_promotion_dropped(const arguments &given,
            block + 1 < at.k_blocks;
 }
 
-/* Products on their way, and what they will be scaled by. */
+/* Products on their way, and what they will be scaled by: 1D1D has a scale of b for each
+ * of this thread's columns. */
 template <class shape> struct flight {
     float product[shape::accumulators];
     float2 sfa;
     float sfb;
+    float2 column_sfb[shape::accumulators / 4];
 };
 
 /* What stays the same through a tile. */
@@ -164,33 +165,38 @@ __device__ __forceinline__ void start(const work &all, int32_t block,
     if (!fault_is(all.given, FAULT_NO_FULL_WAIT))
         ptx::mbarrier_wait(front.full(), front.phase);
     out.sfa = { load_shared(sfa), load_shared(sfa + 32) };
+    if (shape::form == SCALE_1D1D)
+#pragma unroll
+        for (int i = 0; i < shape::accumulators / 4; i++)
+            out.column_sfb[i] =
+                load_shared_pair(front.sfb() + (all.lane.column + 8 * i) * 4);
     multiply<shape>(all.given, front, all.lane, block, out.product);
     if (fault_is(all.given, FAULT_EARLY_RELEASE)) release<shape>(all.given, front);
     front.advance();
 }
 
-/* Adds products that have come, and gives their stage back: 1D1D's scales of b lie in the
- * stage, too. */
+/* Gives the stage of products that have come back, and adds them. */
 template <class shape>
 __device__ __forceinline__ void finish(const work &all, int32_t block,
                                        stage_ring<shape> &back, flight<shape> &in,
                                        float (&sum)[shape::accumulators])
 {
-    const bool adds = !is_promotion_dropped(all.given, all.at, block);
     ptx::keep(in.product);
-    if (shape::form == SCALE_1D1D && adds)
-        add_1d1d(in.sfa, back.sfb() + all.lane.column * 4, in.product, sum);
     if (!fault_is(all.given, FAULT_EARLY_RELEASE)) release<shape>(all.given, back);
-    if (shape::form == SCALE_1D2D && adds) add_1d2d(in.sfa, in.sfb, in.product, sum);
     back.advance();
+    if (is_promotion_dropped(all.given, all.at, block)) return;
+    if (shape::form == SCALE_1D1D)
+        add_1d1d(in.sfa, in.column_sfb, in.product, sum);
+    else
+        add_1d2d(in.sfa, in.sfb, in.product, sum);
 }
 
 /* Sums up all of K. The products of the next block are on their way while one's are
  * added: the tensor core does not wait for additions. */
 template <class shape>
-__device__ __forceinline__ void sum_up_ahead(const work &all, block_scales<shape> &scales,
-                                             stage_ring<shape> &ring,
-                                             float (&sum)[shape::accumulators])
+__device__ __forceinline__ void sum_up(const work &all, block_scales<shape> &scales,
+                                       stage_ring<shape> &ring,
+                                       float (&sum)[shape::accumulators])
 {
     flight<shape> even, odd;
     stage_ring<shape> front = ring;
@@ -215,22 +221,6 @@ __device__ __forceinline__ void sum_up_ahead(const work &all, block_scales<shape
     } else {
         ptx::wgmma_wait_group<0>();
         finish<shape>(all, block, ring, even, sum);
-    }
-}
-
-/* The same with one block at a time, since 1D1D has no registers for two. What fills the
- * time of an addition are the other warpgroup's products. */
-template <class shape>
-__device__ __forceinline__ void
-sum_up_in_turn(const work &all, block_scales<shape> &scales, stage_ring<shape> &ring,
-               float (&sum)[shape::accumulators])
-{
-    flight<shape> one;
-    stage_ring<shape> front = ring;
-    for (int32_t block = 0; block < all.at.k_blocks; block++) {
-        start<shape>(all, block, scales, front, one);
-        ptx::wgmma_wait_group<0>();
-        finish<shape>(all, block, ring, one, sum);
     }
 }
 

@@ -48,10 +48,8 @@ __device__ __forceinline__ void consume(const arguments &given, uint32_t shared)
         const work all = { given, done, lane };
         if (!tiles.counts(done, done.m0 + lane.group * MMA_ROWS))
             pass_by<shape>(all, ring);
-        else if constexpr (shape::form == SCALE_1D2D)
-            sum_up_ahead<shape>(all, scales, ring, sum);
         else
-            sum_up_in_turn<shape>(all, scales, ring, sum);
+            sum_up<shape>(all, scales, ring, sum);
         goes_on = tiles.next(at);
         if (goes_on) scales.open(given, at);
         if (shape::form == SCALE_1D1D || (shape::stores_panels && !given.d_is_f32))

@@ -32,7 +32,7 @@ struct shape {
     static constexpr int producer_registers = form == SCALE_1D1D ? 56 : 40;
     static constexpr int math_registers = (504 - producer_registers) / 2;
     static constexpr int accumulators = block_n / 2; /* of a thread */
-    static_assert(128 % block_n == 0, "sfb has one scale for all columns of a tile");
+    static_assert(form == SCALE_1D1D || 128 % block_n == 0, "sfb has one scale a tile");
     static_assert(block_m == 64 || block_m == 128, "no such number of warpgroups");
 
     /* 1D1D: d, and c before it, in f32; 1D2D: d in bf16, if whole boxes fit. */
@@ -42,9 +42,7 @@ struct shape {
     static constexpr int panel_bytes = block_m * PANEL_WIDTH;
     static constexpr bool stores_panels = block_n % panel_columns == 0;
     static_assert(stores_panels || form == SCALE_1D2D, "c needs whole boxes");
-    static_assert(block_n % 64 == 0 || 128 % block_n == 0,
-                  "sfb changes inside 8 columns");
-    static_assert(block_n <= 256 && block_m % MMA_ROWS == 0, "no such box");
+    static_assert(block_n <= 256, "no such box");
 
     static constexpr int a_bytes = block_m * BLOCK_K, b_bytes = block_n * BLOCK_K;
     static constexpr int sfa_bytes = block_m * 4;
