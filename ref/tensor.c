@@ -78,28 +78,47 @@ int64_t assay_tensor_offset(const struct assay_tensor *tensor, int64_t element)
 {
     int64_t offset = 0;
     if (is_packed(tensor)) return element;
-    for (int i = tensor->rank - 1; i >= 0; i--) {
+    for (int i = tensor->rank - 1; i > 0; i--) {
         offset += element % tensor->shape[i] * tensor->stride[i];
         element /= tensor->shape[i];
     }
-    return offset;
+    return offset + element * tensor->stride[0];
 }
 
+static unsigned char *place_of(const struct assay_tensor *tensor, int64_t element,
+                               size_t bytes)
+{
+    return (unsigned char *)tensor->data +
+           (size_t)assay_tensor_offset(tensor, element) * bytes;
+}
+
+/* Copies of a constant size, as all of them are here, need no call. */
 uint32_t assay_tensor_bits(const struct assay_tensor *tensor, int64_t element)
 {
     const size_t bytes = assay_format_bytes(tensor->format);
-    const unsigned char *const from = tensor->data;
+    const unsigned char *const from = place_of(tensor, element, bytes);
+    uint16_t low = 0;
     uint32_t bits = 0;
-    memcpy(&bits, from + (size_t)assay_tensor_offset(tensor, element) * bytes, bytes);
-    return bits;
+    switch (bytes) {
+    case sizeof(*from): return *from;
+    case sizeof(low): memcpy(&low, from, sizeof(low)); return low;
+    case sizeof(bits): memcpy(&bits, from, sizeof(bits)); return bits;
+    default: return 0;
+    }
 }
 
 void assay_tensor_set_bits(const struct assay_tensor *tensor, int64_t element,
                            uint32_t bits)
 {
     const size_t bytes = assay_format_bytes(tensor->format);
-    unsigned char *const to = tensor->data;
-    memcpy(to + (size_t)assay_tensor_offset(tensor, element) * bytes, &bits, bytes);
+    unsigned char *const to = place_of(tensor, element, bytes);
+    const uint16_t low = (uint16_t)bits;
+    switch (bytes) {
+    case sizeof(*to): *to = (unsigned char)bits; break;
+    case sizeof(low): memcpy(to, &low, sizeof(low)); break;
+    case sizeof(bits): memcpy(to, &bits, sizeof(bits)); break;
+    default: break;
+    }
 }
 
 struct assay_tensor assay_tensor_rows(const struct assay_tensor *tensor, int64_t first,

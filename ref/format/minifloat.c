@@ -86,15 +86,13 @@ double assay_minifloat_decode(const struct assay_minifloat *format, uint32_t cod
     return fields.is_negative ? -magnitude : magnitude;
 }
 
-/* Magnitude code, rounded as if exponents had no upper end. A mantissa that rounds up to
- * the next power of two carries into the exponent field, which is the right code. */
-static uint64_t round_magnitude(const struct assay_minifloat *format, uint64_t magnitude)
+/* Magnitude code of a value below the smallest normal, which the significand is shifted
+ * to. */
+static uint64_t round_subnormal(const struct assay_minifloat *format, uint64_t magnitude)
 {
-    const int smallest_exponent = 1 - format->bias;
     const int exponent = (int)(magnitude >> DOUBLE_FRACTION_BITS) - DOUBLE_BIAS;
-    const int above = exponent - smallest_exponent;
-    const int dropped = DOUBLE_FRACTION_BITS - format->mantissa_bits;
-    const int shift = above < 0 ? dropped - above : dropped;
+    const int below = 1 - format->bias - exponent;
+    const int shift = DOUBLE_FRACTION_BITS - format->mantissa_bits + below;
     /* Below half the smallest subnormal; a double's own subnormals are among these. */
     if (shift > DOUBLE_FRACTION_BITS + 1) return 0;
 
@@ -102,8 +100,23 @@ static uint64_t round_magnitude(const struct assay_minifloat *format, uint64_t m
         (magnitude & (double_implicit_bit - 1)) | double_implicit_bit;
     const uint64_t below_half = (UINT64_C(1) << (shift - 1)) - 1;
     const uint64_t is_odd = (significand >> shift) & 1;
-    const uint64_t rounded = (significand + below_half + is_odd) >> shift;
-    return rounded + ((uint64_t)(above < 0 ? 0 : above) << format->mantissa_bits);
+    return (significand + below_half + is_odd) >> shift;
+}
+
+/* Magnitude code, rounded as if exponents had no upper end. A mantissa that rounds up to
+ * the next power of two carries into the exponent field, which is the right code. */
+static inline uint64_t round_magnitude(const struct assay_minifloat *format,
+                                       uint64_t magnitude)
+{
+    const uint64_t field_below = (uint64_t)(DOUBLE_BIAS - format->bias);
+    if (magnitude >> DOUBLE_FRACTION_BITS <= field_below)
+        return round_subnormal(format, magnitude);
+
+    const int dropped = DOUBLE_FRACTION_BITS - format->mantissa_bits;
+    const uint64_t below_half = (UINT64_C(1) << (dropped - 1)) - 1;
+    const uint64_t is_odd = (magnitude >> dropped) & 1;
+    const uint64_t rounded = (magnitude + below_half + is_odd) >> dropped;
+    return rounded - (field_below << format->mantissa_bits);
 }
 
 /* The code of 2^k is k + bias; a nonzero fraction takes the next one. */
@@ -129,7 +142,7 @@ uint32_t assay_minifloat_encode(const struct assay_minifloat *format, double val
     const uint32_t code = rounded > format->largest_finite
                               ? overflow_code(format, overflow)
                               : (uint32_t)rounded;
-    return bits & double_sign ? code | sign_bit(format) : code;
+    return code | (sign_bit(format) & -(uint32_t)(bits >> 63));
 }
 
 uint32_t assay_minifloat_encode_f32(const struct assay_minifloat *format, float value,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Guards, poison and limits of a case's memory, and the fingerprint of its inputs. */
+/* Guards, poison and limits of a case's memory, where elements lie in it, and the
+ * fingerprint of its inputs. */
 #include "verify/data/buffers.h"
 
 #include "tests/harness.h"
@@ -225,6 +226,37 @@ START_TEST(hash_reads_scalars_and_strided_columns_in_logical_order)
 }
 END_TEST
 
+/* Columns before rows before pages, with room between; little-endian as everywhere. */
+START_TEST(bits_of_a_strided_tensor_lie_where_the_indices_say)
+{
+    enum { PAGES = 2, ROWS = 3, COLUMNS = 5, PLACES = 64, GUARD = 0xA5 };
+    static const enum assay_format formats[] = { ASSAY_E4M3, ASSAY_BF16, ASSAY_F32 };
+    static const size_t sizes[] = { 1, 2, 4 };
+    for (int f = 0; f < 3; f++) {
+        unsigned char memory[4 * PLACES], expected[4 * PLACES];
+        memset(memory, GUARD, sizeof(memory));
+        memset(expected, GUARD, sizeof(expected));
+        const struct assay_tensor tensor = { .format = formats[f],
+                                             .rank = 3,
+                                             .shape = { PAGES, ROWS, COLUMNS },
+                                             .stride = { 31, 1, 5 },
+                                             .data = memory };
+        for (int i = 0; i < PAGES * ROWS * COLUMNS; i++) {
+            const int page = i / 15, row = i / 5 % 3, column = i % 5;
+            const size_t place = (size_t)(31 * page + row + 5 * column);
+            const unsigned char bytes[] = { (unsigned char)(200 + i), 0xB2, 0xC3, 0xD4 };
+            const uint32_t bits = 0xD4C3B200u | bytes[0];
+            assay_tensor_set_bits(&tensor, i, bits);
+            memcpy(expected + place * sizes[f], bytes, sizes[f]);
+            ck_assert_int_eq(memcmp(memory, expected, sizeof(memory)), 0);
+            ck_assert_int_eq(assay_tensor_offset(&tensor, i), (int64_t)place);
+            ck_assert_uint_eq(assay_tensor_bits(&tensor, i),
+                              bits & (uint32_t)(UINT64_MAX >> (64 - 8 * sizes[f])));
+        }
+    }
+}
+END_TEST
+
 int main(void)
 {
     const TTest *const tests[] = {
@@ -235,6 +267,7 @@ int main(void)
         too_much_memory_is_refused_before_it_is_taken,
         hash_is_xxh3_of_the_documented_bytes,
         hash_reads_scalars_and_strided_columns_in_logical_order,
+        bits_of_a_strided_tensor_lie_where_the_indices_say,
         NULL,
     };
     return run_tests("buffers", tests);

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* Tests of the operation fp8_gemm_nt as a whole: how tight the bound is against the real
  * model, and that the data kinds are what they promise. */
+#include "verify/operation/fp8_gemm_nt/fp8_gemm_nt.h"
+
 #include "ref/format/minifloat.h"
 #include "tests/harness.h"
 #include "verify/check/trial.h"
+#include "verify/operation/parts.h"
 
 #include <math.h>
+#include <omp.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -224,6 +228,86 @@ START_TEST(special_data_reaches_some_rows_and_spares_others)
 }
 END_TEST
 
+enum { MANY_ROWS = 1030 };
+
+struct visits {
+    int of_row[MANY_ROWS];
+    bool has_threads;
+};
+
+static void visit(const void *context, int64_t row)
+{
+    struct visits *const visits = *(struct visits *const *)context;
+    if (omp_get_level() > 0)
+#pragma omp atomic write
+        visits->has_threads = true;
+#pragma omp atomic
+    visits->of_row[row]++;
+}
+
+static struct visits visits_of(int64_t rows, int64_t elements)
+{
+    struct visits visits = { { 0 }, false }, *const all = &visits;
+    assay_for_each_row(rows, elements, visit, &all);
+    return visits;
+}
+
+START_TEST(every_row_is_filled_once_and_few_elements_by_one_thread)
+{
+    static const int64_t rows[] = { 0, 1, 15, 16, 17, MANY_ROWS };
+    for (int i = 0; i < 6; i++)
+        for (int is_large = 0; is_large < 2; is_large++) {
+            const int64_t elements = is_large ? 1 << 24 : 16;
+            const struct visits visits = visits_of(rows[i], elements);
+            ck_assert_int_eq(visits.has_threads, is_large && rows[i] > 0);
+            for (int64_t row = 0; row < MANY_ROWS; row++)
+                ck_assert_int_eq(visits.of_row[row], row < rows[i]);
+        }
+}
+END_TEST
+
+/* Filled by several threads, a tensor holds what its rows hold that one thread fills one
+ * at a time. */
+static void assert_rows_keep_values(struct assay_tensor tensor, enum assay_data_kind kind,
+                                    void (*fill)(const struct assay_tensor *,
+                                                 enum assay_data_kind, uint64_t, int64_t))
+{
+    enum { COLUMNS = 1024, KEY = 7 };
+    const size_t row_bytes = COLUMNS * assay_format_bytes(tensor.format);
+    unsigned char *const many = malloc(MANY_ROWS * row_bytes);
+    uint32_t one[COLUMNS];
+    ck_assert_ptr_nonnull(many);
+    tensor.rank = 2;
+    tensor.shape[0] = MANY_ROWS;
+    tensor.shape[1] = COLUMNS;
+    tensor.data = many;
+    assay_tensor_set_dense(&tensor);
+    fill(&tensor, kind, 3, KEY);
+    tensor.shape[0] = 1;
+    tensor.data = one;
+    for (int64_t row = 0; row < MANY_ROWS; row++) {
+        fill(&tensor, kind, 3, KEY + row);
+        ck_assert_msg(memcmp(many + (size_t)row * row_bytes, one, row_bytes) == 0,
+                      "%s, row %lld", tensor.name, (long long)row);
+    }
+    free(many);
+}
+
+START_TEST(threads_fill_in_what_one_thread_does)
+{
+    static const enum assay_data_kind kinds[] = { ASSAY_DATA_NORMAL, ASSAY_DATA_RUNS };
+    const struct assay_tensor b = { .name = "b", .format = ASSAY_E4M3 };
+    const struct assay_tensor sfa = { .name = "sfa", .format = ASSAY_F32 };
+    const struct assay_tensor c = { .name = "c", .format = ASSAY_F32 };
+    omp_set_num_threads(4);
+    for (int i = 0; i < 2; i++) {
+        assert_rows_keep_values(b, kinds[i], assay_fp8_gemm_fill_operand);
+        assert_rows_keep_values(sfa, kinds[i], assay_fp8_gemm_fill_scale);
+        assert_rows_keep_values(c, kinds[i], assay_fp8_gemm_fill_c);
+    }
+}
+END_TEST
+
 int main(void)
 {
     const TTest *const tests[] = {
@@ -234,6 +318,8 @@ int main(void)
         a_smaller_case_keeps_the_values_it_shares,
         generated_inputs_are_the_same_everywhere,
         special_data_reaches_some_rows_and_spares_others,
+        every_row_is_filled_once_and_few_elements_by_one_thread,
+        threads_fill_in_what_one_thread_does,
         NULL,
     };
     return run_tests("fp8_gemm_nt", tests);

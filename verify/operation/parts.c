@@ -4,6 +4,10 @@
 /* Multiply-adds and bytes of a case of some ten milliseconds: to wake threads and to wait
  * for the last of them costs more than they save below, where processors are shared. */
 #define WORTH_THREADS 0x1p24
+/* Elements that take as long to make up. */
+#define ELEMENTS_WORTH_THREADS 0x1p20
+
+enum { ROWS_A_PART = 16 };
 
 static enum assay_status
 for_each_part(int64_t parts, bool is_parallel,
@@ -44,6 +48,35 @@ assay_for_each_part_of(const struct assay_operation *operation, const void *prob
     const struct assay_cost cost = operation->cost(problem);
     const bool is_parallel = cost.multiply_adds + cost.bytes >= WORTH_THREADS;
     return for_each_part(operation->parts(problem), is_parallel, work, context);
+}
+
+struct row_loop {
+    int64_t rows;
+    void (*work)(const void *context, int64_t row);
+    const void *context;
+};
+
+static enum assay_status rows_of_part(void *context, int64_t part)
+{
+    const struct row_loop *const loop = context;
+    const int64_t first = part * ROWS_A_PART, left = loop->rows - first;
+    for (int64_t i = 0; i < left && i < ROWS_A_PART; i++)
+        loop->work(loop->context, first + i);
+    return ASSAY_RAN;
+}
+
+void assay_for_each_row(int64_t rows, int64_t elements,
+                        void (*work)(const void *context, int64_t row),
+                        const void *context)
+{
+    struct row_loop loop = { rows, work, context };
+    const int64_t parts = (rows + ROWS_A_PART - 1) / ROWS_A_PART;
+    const bool is_parallel = (double)rows * (double)elements >= ELEMENTS_WORTH_THREADS;
+    if (is_parallel)
+        for_each_part(parts, true, rows_of_part, &loop);
+    else
+        for (int64_t row = 0; row < rows; row++)
+            work(context, row);
 }
 
 struct model_run {

@@ -6,6 +6,7 @@
 #include "ref/layout/scale_layout.h"
 #include "verify/data/runs.h"
 #include "verify/operation/fp8_gemm_nt/fp8_gemm_nt.h"
+#include "verify/operation/parts.h"
 
 #include <assert.h>
 #include <string.h>
@@ -20,6 +21,20 @@ static const struct span fp8_span = { 448, 112, 1 }, e2m1_span = { 6, 1.5, 0.4 }
 
 /* The ends are those of kind wide. */
 static const struct assay_scale_range scale_range = { -40, 20, -12, 4 };
+
+struct filling { /* an input under construction, row by row */
+    const struct assay_tensor *tensor;
+    enum assay_data_kind kind;
+    uint64_t seed;
+    int64_t first_key; /* of row 0 */
+};
+
+static void open_row(struct assay_stream *stream, const struct filling *filling,
+                     int64_t row)
+{
+    assay_stream_open(stream, filling->seed, filling->tensor->name,
+                      assay_data_kinds[filling->kind].name, filling->first_key + row);
+}
 
 struct row { /* one row of an operand under construction */
     struct assay_stream *stream;
@@ -211,34 +226,44 @@ static void (*const fill_operand_row[ASSAY_DATA_KIND_COUNT])(const struct row *)
     [ASSAY_DATA_RUNS] = fill_runs,         [ASSAY_DATA_ZERO] = fill_zeros,
 };
 
-static void fill_operand(const struct assay_tensor *tensor, enum assay_data_kind kind,
-                         uint64_t seed, int64_t first_key,
+struct operand_filling {
+    struct filling filling;
+    void (*fill_row)(const struct row *);
+};
+
+static void fill_operand_at(const void *context, int64_t i)
+{
+    const struct operand_filling *const operand = context;
+    const struct assay_tensor *const tensor = operand->filling.tensor;
+    struct assay_stream stream;
+    open_row(&stream, &operand->filling, i);
+    operand->fill_row(&(struct row){
+        .stream = &stream,
+        .format = assay_minifloat(tensor->format),
+        .span = tensor->format == ASSAY_E2M1 ? &e2m1_span : &fp8_span,
+        .is_b = strcmp(tensor->name, "b") == 0,
+        .row = i,
+        .columns = tensor->shape[1],
+        .codes = (uint8_t *)tensor->data + i * tensor->stride[0],
+        .stride = tensor->stride[1],
+    });
+}
+
+static void fill_operand(const struct filling *filling,
                          void (*fill_row)(const struct row *))
 {
-    assert(kind < ASSAY_DATA_KIND_COUNT && fill_row);
-    for (int64_t i = 0; i < tensor->shape[0]; i++) {
-        struct assay_stream stream;
-        assay_stream_open(&stream, seed, tensor->name, assay_data_kinds[kind].name,
-                          first_key + i);
-        const struct row row = {
-            .stream = &stream,
-            .format = assay_minifloat(tensor->format),
-            .span = tensor->format == ASSAY_E2M1 ? &e2m1_span : &fp8_span,
-            .is_b = strcmp(tensor->name, "b") == 0,
-            .row = i,
-            .columns = tensor->shape[1],
-            .codes = (uint8_t *)tensor->data + i * tensor->stride[0],
-            .stride = tensor->stride[1],
-        };
-        fill_row(&row);
-    }
+    const struct operand_filling operand = { *filling, fill_row };
+    const int64_t *const shape = filling->tensor->shape;
+    assert(filling->kind < ASSAY_DATA_KIND_COUNT && fill_row);
+    assay_for_each_row(shape[0], shape[1], fill_operand_at, &operand);
 }
 
 void assay_fp8_gemm_fill_operand(const struct assay_tensor *tensor,
                                  enum assay_data_kind kind, uint64_t seed,
                                  int64_t first_key)
 {
-    fill_operand(tensor, kind, seed, first_key, fill_operand_row[kind]);
+    fill_operand(&(struct filling){ tensor, kind, seed, first_key },
+                 fill_operand_row[kind]);
 }
 
 /* f32 bits of 2^exponent * (1 + mantissa / 2^23). */
@@ -276,32 +301,37 @@ static uint32_t special_scale(uint32_t draw)
 }
 
 /* Powers of two, one a row, where sums must stay exact; otherwise any f32 mantissa. */
+static void fill_scale_row(const void *context, int64_t i)
+{
+    const struct filling *const filling = context;
+    const struct assay_tensor *const tensor = filling->tensor;
+    const enum assay_data_kind kind = filling->kind;
+    struct assay_stream stream;
+    open_row(&stream, filling, i);
+    const bool is_exact = kind == ASSAY_DATA_EXACT || kind == ASSAY_DATA_TIES;
+    const uint32_t chance = assay_stream_next(&stream);
+    const uint32_t choice = assay_stream_next(&stream);
+    const bool is_odd = kind == ASSAY_DATA_SPECIAL && i > 0 && chance < UINT32_MAX / 8;
+    uint32_t *const row = (uint32_t *)tensor->data + i * tensor->stride[0];
+    struct assay_runs runs;
+    assay_runs_begin(&runs, &stream);
+    for (int64_t block = 0; block < tensor->shape[1]; block++) {
+        const uint32_t drawn =
+            kind == ASSAY_DATA_RUNS
+                ? assay_run_scale_bits(assay_runs_next_scale(&runs, &scale_range))
+                : draw_scale(&stream, kind);
+        uint32_t *const scale = &row[block * tensor->stride[1]];
+        *scale = is_exact ? scale_bits(-4 + (int)(choice % 5), 0) : drawn;
+        if (is_odd && block == choice >> 30) *scale = special_scale(choice);
+    }
+}
+
 void assay_fp8_gemm_fill_scale(const struct assay_tensor *tensor,
                                enum assay_data_kind kind, uint64_t seed,
                                int64_t first_key)
 {
-    for (int64_t i = 0; i < tensor->shape[0]; i++) {
-        struct assay_stream stream;
-        assay_stream_open(&stream, seed, tensor->name, assay_data_kinds[kind].name,
-                          first_key + i);
-        const bool is_exact = kind == ASSAY_DATA_EXACT || kind == ASSAY_DATA_TIES;
-        const uint32_t chance = assay_stream_next(&stream);
-        const uint32_t choice = assay_stream_next(&stream);
-        const bool is_odd =
-            kind == ASSAY_DATA_SPECIAL && i > 0 && chance < UINT32_MAX / 8;
-        uint32_t *const row = (uint32_t *)tensor->data + i * tensor->stride[0];
-        struct assay_runs runs;
-        assay_runs_begin(&runs, &stream);
-        for (int64_t block = 0; block < tensor->shape[1]; block++) {
-            const uint32_t drawn =
-                kind == ASSAY_DATA_RUNS
-                    ? assay_run_scale_bits(assay_runs_next_scale(&runs, &scale_range))
-                    : draw_scale(&stream, kind);
-            uint32_t *const scale = &row[block * tensor->stride[1]];
-            *scale = is_exact ? scale_bits(-4 + (int)(choice % 5), 0) : drawn;
-            if (is_odd && block == choice >> 30) *scale = special_scale(choice);
-        }
-    }
+    const struct filling filling = { tensor, kind, seed, first_key };
+    assay_for_each_row(tensor->shape[0], tensor->shape[1], fill_scale_row, &filling);
 }
 
 /* With subnormal codes of @format on both sides results are subnormal, but not zero. */
@@ -318,15 +348,22 @@ static uint32_t draw_mx_scale(struct assay_stream *stream, enum assay_data_kind 
     }
 }
 
-/* Row @row of packed scales: one code where sums must stay exact; in special data the
- * ends of the range or NaN in one of the first groups of some rows, never the first. */
-static void fill_mx_scale_row(const struct assay_tensor *tensor, int64_t row,
-                              enum assay_data_kind kind, uint64_t seed, int64_t groups,
-                              enum assay_format format)
+struct mx_scale_filling {
+    struct filling filling;
+    int64_t groups;
+    enum assay_format format; /* of the operand */
+};
+
+/* A row of packed scales: one code where sums must stay exact; in special data the ends
+ * of the range or NaN in one of the first groups of some rows, never the first. */
+static void fill_mx_scale_row(const void *context, int64_t row)
 {
     static const uint8_t specials[] = { 0x00, 0xFF, 0xFE, 0x01 };
+    const struct mx_scale_filling *const scales = context;
+    const struct assay_tensor *const tensor = scales->filling.tensor;
+    const enum assay_data_kind kind = scales->filling.kind;
     struct assay_stream stream;
-    assay_stream_open(&stream, seed, tensor->name, assay_data_kinds[kind].name, row);
+    open_row(&stream, &scales->filling, row);
     const bool is_exact = kind == ASSAY_DATA_EXACT || kind == ASSAY_DATA_TIES;
     const uint32_t chance = assay_stream_next(&stream);
     const uint32_t choice = assay_stream_next(&stream);
@@ -338,28 +375,32 @@ static void fill_mx_scale_row(const struct assay_tensor *tensor, int64_t row,
             kind == ASSAY_DATA_RUNS
                 ? (uint32_t)(assay_runs_next_scale(&runs, &scale_range).exponent +
                              UE8M0_BIAS)
-                : draw_mx_scale(&stream, kind, format);
+                : draw_mx_scale(&stream, kind, scales->format);
         uint32_t code = is_exact ? (uint32_t)UE8M0_BIAS - 4 + choice % 5 : drawn;
         if (is_odd && group == choice >> 30) code = specials[choice % 4];
-        if (group >= groups) code = 0;
+        if (group >= scales->groups) code = 0;
         assay_scale_store(ASSAY_SCALE_PACKED_UE8M0, tensor, 0, row, group, code);
     }
 }
 
 static void fill_mx(const struct assay_fp8_gemm_nt_problem *problem,
-                    const struct assay_tensor *tensor, enum assay_data_kind kind,
-                    uint64_t seed)
+                    const struct filling *filling)
 {
-    const int64_t groups = assay_fp8_gemm_mx_groups(&problem->gemm);
+    const struct assay_tensor *const tensor = filling->tensor;
+    const enum assay_data_kind kind = filling->kind;
     if (tensor->format != ASSAY_I32) {
-        fill_operand(tensor, kind, seed, 0,
+        fill_operand(filling,
                      kind == ASSAY_DATA_TIES ? fill_narrow_ties : fill_operand_row[kind]);
         return;
     }
     const bool is_a = strcmp(tensor->name, "sfa") == 0;
-    const enum assay_format format = is_a ? problem->a_format : problem->b_format;
-    for (int64_t row = 0; row < tensor->shape[1]; row++)
-        fill_mx_scale_row(tensor, row, kind, seed, groups, format);
+    const struct mx_scale_filling scales = {
+        .filling = *filling,
+        .groups = assay_fp8_gemm_mx_groups(&problem->gemm),
+        .format = is_a ? problem->a_format : problem->b_format,
+    };
+    assay_for_each_row(tensor->shape[1], tensor->shape[0] * ASSAY_SCALES_IN_WORD,
+                       fill_mx_scale_row, &scales);
 }
 
 /* f32 bits of a small integer. */
@@ -390,21 +431,26 @@ static uint32_t draw_c(struct assay_stream *stream, enum assay_data_kind kind)
                                   ASSAY_OVERFLOW_SPECIAL);
 }
 
+static void fill_c_row(const void *context, int64_t i)
+{
+    const struct filling *const filling = context;
+    const struct assay_tensor *const tensor = filling->tensor;
+    const struct assay_run_range range = assay_run_range(ASSAY_F32, LARGEST_C, 1);
+    struct assay_stream stream;
+    struct assay_runs runs;
+    open_row(&stream, filling, i);
+    assay_runs_begin(&runs, &stream);
+    uint32_t *const row = (uint32_t *)tensor->data + i * tensor->stride[0];
+    for (int64_t j = 0; j < tensor->shape[1]; j++)
+        row[j] = filling->kind == ASSAY_DATA_RUNS ? assay_runs_next(&runs, &range)
+                                                  : draw_c(&stream, filling->kind);
+}
+
 void assay_fp8_gemm_fill_c(const struct assay_tensor *tensor, enum assay_data_kind kind,
                            uint64_t seed, int64_t first_key)
 {
-    const struct assay_run_range range = assay_run_range(ASSAY_F32, LARGEST_C, 1);
-    for (int64_t i = 0; i < tensor->shape[0]; i++) {
-        struct assay_stream stream;
-        struct assay_runs runs;
-        assay_stream_open(&stream, seed, tensor->name, assay_data_kinds[kind].name,
-                          first_key + i);
-        assay_runs_begin(&runs, &stream);
-        uint32_t *const row = (uint32_t *)tensor->data + i * tensor->stride[0];
-        for (int64_t j = 0; j < tensor->shape[1]; j++)
-            row[j] = kind == ASSAY_DATA_RUNS ? assay_runs_next(&runs, &range)
-                                             : draw_c(&stream, kind);
-    }
+    const struct filling filling = { tensor, kind, seed, first_key };
+    assay_for_each_row(tensor->shape[0], tensor->shape[1], fill_c_row, &filling);
 }
 
 void assay_fp8_gemm_nt_fill(const void *problem, enum assay_data_kind kind, uint64_t seed,
@@ -415,7 +461,7 @@ void assay_fp8_gemm_nt_fill(const void *problem, enum assay_data_kind kind, uint
         const struct assay_tensor *const tensor = &tensors->item[i];
         if (tensor->is_output) continue;
         if (gemm->recipe == ASSAY_RECIPE_MX)
-            fill_mx(gemm, tensor, kind, seed);
+            fill_mx(gemm, &(struct filling){ tensor, kind, seed, 0 });
         else if (tensor->format != ASSAY_F32)
             assay_fp8_gemm_fill_operand(tensor, kind, seed, 0);
         else if (strcmp(tensor->name, "c") == 0)

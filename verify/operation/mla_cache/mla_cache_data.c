@@ -4,6 +4,7 @@
 #include "ref/format/minifloat.h"
 #include "verify/data/runs.h"
 #include "verify/operation/mla_cache/mla_cache.h"
+#include "verify/operation/parts.h"
 
 #include <assert.h>
 #include <string.h>
@@ -261,25 +262,42 @@ static void (*const fill_row[ASSAY_DATA_KIND_COUNT])(const struct row *) = {
     [ASSAY_DATA_ZERO] = fill_zeros,
 };
 
+struct filling {
+    const struct assay_mla_cache_problem *problem;
+    const struct assay_tensor *k_cache;
+    enum assay_data_kind kind;
+    uint64_t seed;
+};
+
+static void fill_token(const void *context, int64_t number)
+{
+    const struct filling *const filling = context;
+    const struct assay_tensor *const k_cache = filling->k_cache;
+    const enum assay_data_kind kind = filling->kind;
+    const bool has_own_rope = kind == ASSAY_DATA_RUNS || kind == ASSAY_DATA_ZERO;
+    const int64_t page_size = filling->problem->page_size;
+    const struct assay_mla_token_layout *const layout =
+        &assay_mla_token_layouts[filling->problem->kv];
+    struct assay_stream stream;
+    struct assay_mla_token token;
+    const struct row row = { filling->problem, layout, &stream, &token, number };
+    assay_stream_open(&stream, filling->seed, k_cache->name, assay_data_kinds[kind].name,
+                      number);
+    fill_row[kind](&row);
+    if (!has_own_rope) fill_rope(&row);
+    if (kind == ASSAY_DATA_SPECIAL) fill_special_rope(&row);
+    assay_mla_token_pack(layout, page_size, number % page_size, &token,
+                         (uint8_t *)k_cache->data +
+                             number / page_size * k_cache->stride[0]);
+}
+
 void assay_mla_cache_fill(const void *bound, enum assay_data_kind kind, uint64_t seed,
                           const struct assay_tensors *tensors)
 {
     const struct assay_mla_cache_problem *const problem = bound;
-    const struct assay_mla_token_layout *const layout =
-        &assay_mla_token_layouts[problem->kv];
-    const struct assay_tensor *const k_cache = &tensors->item[ASSAY_MLA_CACHE_INPUT];
-    const bool has_own_rope = kind == ASSAY_DATA_RUNS || kind == ASSAY_DATA_ZERO;
+    const struct filling filling = { problem, &tensors->item[ASSAY_MLA_CACHE_INPUT], kind,
+                                     seed };
     assert(kind < ASSAY_DATA_KIND_COUNT && fill_row[kind]);
-    for (int64_t i = 0; i < problem->tokens; i++) {
-        struct assay_stream stream;
-        struct assay_mla_token token;
-        const struct row row = { problem, layout, &stream, &token, i };
-        assay_stream_open(&stream, seed, k_cache->name, assay_data_kinds[kind].name, i);
-        fill_row[kind](&row);
-        if (!has_own_rope) fill_rope(&row);
-        if (kind == ASSAY_DATA_SPECIAL) fill_special_rope(&row);
-        assay_mla_token_pack(layout, problem->page_size, i % problem->page_size, &token,
-                             (uint8_t *)k_cache->data +
-                                 i / problem->page_size * k_cache->stride[0]);
-    }
+    assay_for_each_row(problem->tokens, assay_mla_token_layouts[problem->kv].d_qk,
+                       fill_token, &filling);
 }

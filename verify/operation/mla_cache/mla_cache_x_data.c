@@ -4,6 +4,7 @@
 #include "ref/format/minifloat.h"
 #include "verify/data/runs.h"
 #include "verify/operation/mla_cache/mla_cache.h"
+#include "verify/operation/parts.h"
 
 #include <assert.h>
 
@@ -151,16 +152,30 @@ static void (*const fill_row[ASSAY_DATA_KIND_COUNT])(const struct row *) = {
     [ASSAY_DATA_ZERO] = fill_zeros,
 };
 
+struct filling {
+    const struct assay_mla_token_layout *layout;
+    const struct assay_tensor *x;
+    enum assay_data_kind kind;
+    uint64_t seed;
+};
+
+static void fill_token(const void *context, int64_t token)
+{
+    const struct filling *const filling = context;
+    const struct assay_tensor *const x = filling->x;
+    struct assay_stream stream;
+    assay_stream_open(&stream, filling->seed, x->name,
+                      assay_data_kinds[filling->kind].name, token);
+    fill_row[filling->kind](&(struct row){
+        filling->layout, &stream, (uint16_t *)x->data + token * x->stride[0], token });
+}
+
 void assay_mla_cache_fill_x(const void *bound, enum assay_data_kind kind, uint64_t seed,
                             const struct assay_tensors *tensors)
 {
     const struct assay_mla_cache_problem *const problem = bound;
-    const struct assay_tensor *const x = &tensors->item[ASSAY_MLA_CACHE_INPUT];
+    const struct filling filling = { &assay_mla_token_layouts[problem->kv],
+                                     &tensors->item[ASSAY_MLA_CACHE_INPUT], kind, seed };
     assert(kind < ASSAY_DATA_KIND_COUNT && fill_row[kind]);
-    for (int64_t i = 0; i < problem->tokens; i++) {
-        struct assay_stream stream;
-        assay_stream_open(&stream, seed, x->name, assay_data_kinds[kind].name, i);
-        fill_row[kind](&(struct row){ &assay_mla_token_layouts[problem->kv], &stream,
-                                      (uint16_t *)x->data + i * x->stride[0], i });
-    }
+    assay_for_each_row(problem->tokens, filling.layout->d_qk, fill_token, &filling);
 }
