@@ -63,22 +63,22 @@ static gemm::operands operands_of(const assay_cuda::run &run)
 }
 
 /* Sizes come twice: on the host, where descriptors are made, and on the device. */
-static int check_sizes(const assay_call *call)
+static cudaError_t check_sizes(assay_cuda::run &run, const gemm::problem &of)
 {
-    const assay_plugin_tensor *const layout = assay_call_tensor(call, "grouped_layout");
-    const int32_t *const sizes = (const int32_t *)layout->data;
-    for (int64_t g = 0; sizes && g < layout->shape[0]; g++)
-        if (sizes[g] < 0 || sizes[g] % gemm::BLOCK_K)
-            return assay_cuda::complain(call, ASSAY_PLUGIN_UNSUPPORTED,
-                                        "group %lld has k=%d, no multiple of 128",
-                                        (long long)g, sizes[g]);
-    return ASSAY_PLUGIN_OK;
+    int64_t all = 0;
+    const std::vector<int64_t> group_k = group_k_of(run);
+    for (size_t g = 0; g < group_k.size(); all += group_k[g++])
+        if (group_k[g] < 0 || group_k[g] % gemm::BLOCK_K)
+            return run.refuse("group %zu has k=%lld, no multiple of 128", g,
+                              (long long)group_k[g]);
+    if (of.m == 0 || all == of.k) return cudaSuccess;
+    return run.refuse("k is %lld in all groups together, and a holds %lld",
+                      (long long)all, (long long)of.k);
 }
 
 static int claim(const assay_call *call, assay_claim *promise)
 {
-    int result = gemm::check_form(call, gemm::SCALE_1D1D);
-    if (result == ASSAY_PLUGIN_OK) result = check_sizes(call);
+    const int result = gemm::check_form(call, gemm::SCALE_1D1D);
     if (result != ASSAY_PLUGIN_OK) return result;
     return gemm::promise(call, gemm::problem_of(call, gemm::K_GROUPED, gemm::SCALE_1D1D),
                          "deepgemm-1d1d", promise);
@@ -88,10 +88,9 @@ static cudaError_t setup(assay_cuda::run &run)
 {
     const gemm::problem of =
         gemm::problem_of(run.call, gemm::K_GROUPED, gemm::SCALE_1D1D);
-    const cudaError_t error = is_tn(run.call) ? open_prepass(run) : cudaSuccess;
+    cudaError_t error = check_sizes(run, of);
+    if (error == cudaSuccess && is_tn(run.call)) error = open_prepass(run);
     if (error != cudaSuccess) return error;
-    if (check_sizes(run.call) != ASSAY_PLUGIN_OK)
-        return run.refuse("the sizes of the groups are no multiples of 128");
     return gemm::keep_plan(run, of, operands_of(run), group_k_of(run).data());
 }
 

@@ -10,7 +10,7 @@
 
 namespace {
 
-enum : int { MASKS = 5, OWN = MASKS - 1, ALL = 1, ROWS_OF_A_TILE = 128 };
+enum : int { MASKS = 5, ALL = 1, ROWS_OF_A_TILE = 128 };
 
 struct replay {
     cudaGraphExec_t graph = nullptr;

@@ -72,19 +72,78 @@ static int refuse_formats(const assay_call *call)
 
 static int refuse_strides(const assay_call *call, const problem &of)
 {
+    const int64_t d_bytes = of.d_is_f32 ? 4 : 2;
+    const int64_t k = of.kind == K_GROUPED ? 0 : of.k; /* a group's own */
     const struct {
         const char *name;
-        int64_t bytes;
-    } rows[] = { { "a", of.a_stride },
-                 { "b", of.b_stride },
-                 { "d", of.d_stride * (of.d_is_f32 ? 4 : 2) } };
-    for (const auto &row : rows)
+        int64_t bytes, used;
+    } rows[] = { { "a", of.a_stride, k },
+                 { "b", of.b_stride, k },
+                 { "d", of.d_stride * d_bytes, of.n * d_bytes } };
+    for (const auto &row : rows) {
+        if (row.bytes < row.used)
+            return assay_cuda::complain(call, ASSAY_PLUGIN_UNSUPPORTED,
+                                        "rows of %s hold %lld bytes and are %lld apart, "
+                                        "so that they overlap",
+                                        row.name, (long long)row.used,
+                                        (long long)row.bytes);
         if (row.bytes % ALIGNMENT_BYTES)
             return assay_cuda::complain(call, ASSAY_PLUGIN_UNSUPPORTED,
                                         "rows of %s are %lld bytes apart; tensor maps "
                                         "need a multiple of 16",
                                         row.name, (long long)row.bytes);
+    }
     return ASSAY_PLUGIN_OK;
+}
+
+/* Elements from one index of a dimension to the next that the kernels count on; 0: they
+ * take the tensor's own, which refuse_strides looks at. */
+static int64_t wanted_stride(const assay_plugin_tensor *one, int dimension,
+                             const problem &of)
+{
+    const bool is_row = dimension == one->rank - 2;
+    const bool is_scale = one->name[0] == 's';
+    const bool has_own_stride = std::strlen(one->name) == 1 && *one->name != 'c';
+    if (dimension == one->rank - 1) return 1;
+    if (is_row && has_own_stride && (of.kind != K_GROUPED || *one->name == 'd')) return 0;
+    const int64_t inside = one->shape[dimension + 1];
+    if (is_scale && of.kind == K_GROUPED) return (inside + 3) / 4 * 4;
+    return inside * one->stride[dimension + 1];
+}
+
+static bool is_empty(const assay_plugin_tensor *one)
+{
+    for (int i = 0; i < one->rank; i++)
+        if (one->shape[i] == 0) return true;
+    return false;
+}
+
+static int refuse_layouts(const assay_call *call, const problem &of)
+{
+    for (int32_t t = 0; t < call->tensor_count; t++) {
+        const assay_plugin_tensor *const one = call->tensor[t];
+        for (int i = one->rank - 1; i >= 0 && !is_empty(one); i--) {
+            const int64_t wanted = wanted_stride(one, i, of);
+            if (wanted == 0 || one->shape[i] == 1 || one->stride[i] == wanted) continue;
+            return assay_cuda::complain(call, ASSAY_PLUGIN_UNSUPPORTED,
+                                        "%s has stride %lld in dimension %d, and the "
+                                        "kernels read it with %lld",
+                                        one->name, (long long)one->stride[i], i,
+                                        (long long)wanted);
+        }
+    }
+    return ASSAY_PLUGIN_OK;
+}
+
+/* Rows of all groups, blocks of K of all groups, and tiles, the smallest ones. */
+static bool fits_32_bits(const problem &of)
+{
+    const int64_t most = MAX_ROWS - 1024, all = of.groups + !of.groups;
+    const int64_t groups = of.kind == CONTIGUOUS ? 1 : all;
+    const int64_t scales = of.kind == MASKED ? all : 1;
+    return of.m <= most / groups && of.n <= most / all && of.k <= most &&
+           (of.k + BLOCK_K - 1) / BLOCK_K <= most / scales &&
+           ((of.m + 63) / 64 * groups) * ((of.n + 15) / 16) <= most;
 }
 
 static int refuse_sizes(const assay_call *call, const problem &of)
@@ -101,13 +160,10 @@ static int refuse_sizes(const assay_call *call, const problem &of)
                                     "groups of %lld rows are no multiple of 128: a tile "
                                     "would reach into the next group",
                                     (long long)of.m);
-    const int64_t groups = of.kind == CONTIGUOUS ? 1 : of.groups;
-    const int64_t most = MAX_ROWS - 1024;
-    if (of.m > most / (groups + !groups) || of.n > most / (of.groups + !of.groups) ||
-        of.k > most)
+    if (!fits_32_bits(of))
         return assay_cuda::complain(call, ASSAY_PLUGIN_UNSUPPORTED,
                                     "%lld groups of %lld x %lld x %lld have coordinates "
-                                    "beyond 32 bits",
+                                    "or tiles beyond 32 bits",
                                     (long long)of.groups, (long long)of.m,
                                     (long long)of.n, (long long)of.k);
     return ASSAY_PLUGIN_OK;
@@ -118,6 +174,7 @@ int check(const assay_call *call, const problem &of)
     int result = refuse_formats(call);
     if (result == ASSAY_PLUGIN_OK) result = refuse_sizes(call, of);
     if (result == ASSAY_PLUGIN_OK) result = refuse_strides(call, of);
+    if (result == ASSAY_PLUGIN_OK) result = refuse_layouts(call, of);
     return result;
 }
 

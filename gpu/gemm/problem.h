@@ -23,7 +23,8 @@ struct problem {
 problem problem_of(const assay_call *call, kind kind, scale_form form);
 
 /* ASSAY_PLUGIN_OK, or one sentence about what no kernel here can do: sizes and strides
- * that tensor maps do not take, formats, extents beyond 32 bits. */
+ * that tensor maps do not take, formats, extents beyond 32 bits, tensors that lie in
+ * memory otherwise than the kernels read them. */
 int check(const assay_call *call, const problem &of);
 
 } // namespace gemm
