@@ -17,7 +17,8 @@ COMPILERS = ('gcc', 'clang')
 FLAGS = ('-Wall', '-Wextra', '-Wpedantic', '-Werror', '-fsyntax-only', '-I.')
 C_FLAGS = ('-std=c11', '-D_GNU_SOURCE', '-x', 'c', '-')
 # Headers for CUDA, by how their paths begin; a stand-in for the runtime will do.
-CPLUSPLUS = ('verify/plugin/assay_plugin_cuda.h', 'tests/verify/fake_cuda/')
+CPLUSPLUS = ('verify/plugin/assay_plugin_cuda.h', 'tests/verify/fake_cuda/',
+             'tests/gpu/')
 CPLUSPLUS_FLAGS = ('-std=c++17', '-Iverify/plugin', '-Itests/verify/fake_cuda', '-x',
                    'c++', '-')
 NVCC = shutil.which('nvcc') or '/usr/local/cuda/bin/nvcc'
