@@ -198,7 +198,7 @@ class Running(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             path, start = os.path.join(folder, 'pid'), time.monotonic()
             status, _ = build.Processes().run(
-                ['sh', '-c', f'sleep 60 & echo $! >{path}; wait'], 0.5)
+                ['bash', '-mc', f'sleep 60 & echo $! >{path}; wait'], 0.5)
             self.assertIsNone(status)
             self.assertLess(time.monotonic() - start, 50)
             with open(path, encoding='ascii') as file:

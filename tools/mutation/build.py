@@ -21,8 +21,18 @@ class BuildError(Exception):
     """The sources do not build as they are."""
 
 
+def end_session(leader):
+    """Kills all of a session: tests run each of theirs in a process group of its own."""
+    for name in os.listdir('/proc'):
+        try:
+            if name.isdigit() and os.getsid(int(name)) == leader:
+                os.kill(int(name), 9)
+        except (ProcessLookupError, PermissionError):
+            pass
+
+
 class Processes:
-    """Runs programs, each in a group of its own, and can end all of them."""
+    """Runs programs, each in a session of its own, and can end all of them."""
 
     def __init__(self):
         self.lock = threading.RLock()  # a signal may come while it is held
@@ -52,10 +62,7 @@ class Processes:
 
     def end(self, process):
         """Also ends what @process started and left behind."""
-        try:
-            os.killpg(process.pid, 9)
-        except (ProcessLookupError, PermissionError):
-            pass
+        end_session(process.pid)
         process.communicate()
         with self.lock:
             self.running.discard(process)
@@ -64,10 +71,7 @@ class Processes:
         with self.lock:
             self.is_stopped = True
             for process in list(self.running):
-                try:
-                    os.killpg(process.pid, 9)
-                except ProcessLookupError:
-                    pass
+                end_session(process.pid)
 
 
 def copy_sources(root, paths, folder):
