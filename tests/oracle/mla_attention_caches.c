@@ -283,6 +283,34 @@ START_TEST(readings_round_as_kernels_do)
 }
 END_TEST
 
+/* Key 0 of request 0 and token 0 is slot 4, all others are slot 2. */
+START_TEST(one_rounded_key_is_remembered_whatever_follows)
+{
+    struct assay_mla_sparse_decode_problem problem = sparse_problem;
+    struct assay_mla_part part;
+    const struct layout *const layout = &layouts[ASSAY_MLA_V32];
+    problem.cache = cache_of(ASSAY_MLA_V32, 16, 128);
+    shape_sparse(&problem);
+    for (int i = 0; i < 128; i++)
+        indices[0][i] = i ? 2 : 4;
+    for (int is_odd = 0; is_odd < 2; is_odd++) {
+        for (int tile = 0; tile < 4; tile++) {
+            const float two = 2, odd = 1 + 0x1p-20f; /* of more bits than a BF16 */
+            uint8_t *const plain = scale_bytes(layout, &problem.cache, cache[0], 2, tile);
+            memcpy(plain, &two, sizeof(two));
+            memcpy(scale_bytes(layout, &problem.cache, cache[0], 4, tile),
+                   is_odd ? &odd : &two, sizeof(odd));
+        }
+        assay_mla_sparse_decode_part(&problem, &tensors, 0, &part);
+        part.keys.reading = ASSAY_MLA_BF16_OF_BF16S;
+        struct assay_mla_oracle *const oracle = assay_mla_oracle_open(&part);
+        assay_mla_oracle_rows(oracle, 0, NULL);
+        ck_assert_int_eq(oracle->was_rounded, is_odd);
+        assay_mla_oracle_close(oracle);
+    }
+}
+END_TEST
+
 START_TEST(slots_outside_and_odd_sinks_are_unknown)
 {
     struct assay_mla_sparse_decode_problem problem = sparse_problem;
@@ -312,6 +340,7 @@ int main(void)
         sparse_decode_reads_every_cache_format_as_stored,
         an_extra_cache_adds_its_keys,
         readings_round_as_kernels_do,
+        one_rounded_key_is_remembered_whatever_follows,
         slots_outside_and_odd_sinks_are_unknown,
         NULL,
     };

@@ -67,7 +67,7 @@ struct slow {
 static struct slow slow;
 
 struct answer {
-    long double out[D_V], magnitude[D_V], lse, max_logit;
+    long double out[D_V], magnitude[D_V], total, lse, max_logit;
 };
 
 static inline void attend(const double *q, double scale, double sink,
@@ -92,6 +92,7 @@ static inline void attend(const double *q, double scale, double sink,
             answer->magnitude[d] +=
                 weight[j] * fabsl((long double)slow.key[j][d]) / divisor;
         }
+    answer->total = total;
     answer->max_logit = slow.keys ? largest : -(long double)INFINITY;
     answer->lse = slow.keys ? largest + logl(total) : (long double)INFINITY;
 }
@@ -132,6 +133,8 @@ static inline void check_row(const struct assay_mla_oracle *oracle, int64_t i,
     for (int d = 0; d < D_V; d++)
         check_near(assay_mla_oracle_out(oracle, i, d), wanted->out[d],
                    wanted->magnitude[d], "out", row);
+    check_near(oracle->row[i].near_total, wanted->total, 0x1p8L * wanted->total,
+               "near_total", row); /* within 2^-30 of it */
     const double unit = oracle->part->is_base_two ? 1 / log(2) : 1;
     check_near(assay_mla_oracle_lse(oracle, i), wanted->lse * (long double)unit,
                1 + fabsl(wanted->lse), "lse", row);

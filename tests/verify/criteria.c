@@ -416,6 +416,17 @@ START_TEST(only_defined_elements_are_compared)
 }
 END_TEST
 
+START_TEST(a_result_names_the_criteria_that_were_asked_for)
+{
+    struct assay_result result =
+        result_of("fp8_gemm_nt m=2 n=8 k=16 seed=5", "oracle", NULL, "torch,flashmla");
+    ck_assert_int_eq(result.criteria.count, 2);
+    ck_assert_str_eq(result.criteria.name[0], "torch");
+    ck_assert_str_eq(result.criteria.name[1], "flashmla"); /* without a rule for it */
+    assay_result_close(&result);
+}
+END_TEST
+
 START_TEST(one_output_that_breaks_a_rule_decides_for_all)
 {
     struct assay_result result = failing_result();
@@ -545,6 +556,7 @@ int main(void)
         a_wrong_promotion_interval_is_outside_our_bound_and_passes_elsewhere,
         criteria_change_nothing_else_in_a_result,
         only_defined_elements_are_compared,
+        a_result_names_the_criteria_that_were_asked_for,
         one_output_that_breaks_a_rule_decides_for_all,
         the_text_says_what_each_would_say_and_that_it_does_not_count,
         json_has_the_words_by_case_and_the_figures_by_output,

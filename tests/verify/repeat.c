@@ -185,6 +185,46 @@ START_TEST(without_legal_second_inputs_the_runs_follow_each_other)
 }
 END_TEST
 
+/* As if recorded tensors were other than the line says: the bytes of one cannot be put
+ * into the place of the other. */
+static const char *line_of_second; /* bound in place of any line with another seed */
+
+static enum assay_status bind_second_otherwise(const struct assay_case *the_case,
+                                               void *problem,
+                                               struct assay_message *message)
+{
+    const struct assay_case other = parsed_case(line_of_second);
+    return assay_operation_find("fp8_gemm_nt")
+        ->bind(the_case->seed == 5 ? the_case : &other, problem, message);
+}
+
+START_TEST(inputs_of_other_shapes_are_no_second_inputs)
+{
+    static const struct {
+        const char *line;
+        int runs;
+    } rows[] = {
+        { "fp8_gemm_nt m=6 n=8 k=160 a_stride=176 out=f32", ALL_RUNS },
+        { "fp8_gemm_nt m=6 n=8 k=160 a_stride=192 out=f32", RUNS },
+        { "fp8_gemm_nt m=7 n=8 k=160 a_stride=176 out=f32", RUNS },
+        { "fp8_gemm_nt m=6 n=8 k=160 a_stride=176 out=bf16", RUNS },
+    };
+    struct assay_operation shifting = *assay_operation_find("fp8_gemm_nt");
+    shifting.bind = bind_second_otherwise;
+    const struct assay_trial_plan plan = plan_of_check("repeat");
+    do_nothing();
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        line_of_second = rows[i].line;
+        struct assay_case the_case = parsed_case(padded);
+        the_case.operation = &shifting;
+        struct assay_result result = run_plan(&plan, &the_case, NULL);
+        ck_assert_int_eq(result.status, ASSAY_RAN);
+        ck_assert_int_eq(rerun_backend.runs, rows[i].runs);
+        assay_result_close(&result);
+    }
+}
+END_TEST
+
 /* --- reruns that fail --------------------------------------------------------------- */
 
 static enum assay_status failing_status;
@@ -245,6 +285,7 @@ int main(void)
         second_inputs_are_of_the_same_kind,
         second_inputs_are_normal_where_the_first_are_recorded,
         without_legal_second_inputs_the_runs_follow_each_other,
+        inputs_of_other_shapes_are_no_second_inputs,
         a_rerun_that_fails_fails_the_case_and_says_which,
         guards_are_watched_in_every_run,
         NULL,

@@ -251,6 +251,45 @@ START_TEST(without_references_nothing_is_judged)
 }
 END_TEST
 
+static bool always(const struct assay_trial *trial)
+{
+    (void)trial;
+    return true;
+}
+
+static enum assay_status judge_nothing(struct assay_trial *trial,
+                                       struct assay_result *result)
+{
+    (void)trial, (void)result;
+    return ASSAY_RAN;
+}
+
+/* Of a trial of the oracle against the model, with only this check. */
+static uint32_t checks_noted(const struct assay_check *check)
+{
+    const struct assay_check *const checks[] = { check, NULL };
+    struct assay_trial_plan plan = plan_for(backend_called("oracle"));
+    const struct assay_case the_case = parsed("fp8_gemm_nt m=2 n=8 k=16 seed=5");
+    struct assay_result result;
+    plan.checks = checks;
+    assay_trial_run(&plan, &the_case, NULL, 0, &result);
+    ck_assert_int_eq(result.status, ASSAY_RAN);
+    const uint32_t noted = result.checks;
+    assay_result_close(&result);
+    return noted;
+}
+
+START_TEST(a_check_is_noted_by_its_row_and_not_if_it_has_none)
+{
+    const struct assay_check foreign = {
+        .name = "foreign", .proves = "nothing", .applies = always, .judge = judge_nothing
+    };
+    for (int row = 0; row < 2; row++) /* bitwise and bound: any case has them */
+        ck_assert_uint_eq(checks_noted(assay_checks[row]), UINT32_C(1) << row);
+    ck_assert_uint_eq(checks_noted(&foreign), 0);
+}
+END_TEST
+
 int main(void)
 {
     const TTest *const tests[] = {
@@ -262,6 +301,7 @@ int main(void)
         writing_outside_the_tensors_is_a_crash,
         a_model_outside_the_bound_is_a_contradiction,
         without_references_nothing_is_judged,
+        a_check_is_noted_by_its_row_and_not_if_it_has_none,
         NULL,
     };
     return run_tests("trial", tests);
