@@ -14,7 +14,11 @@
 using cuuint32_t = std::uint32_t;
 using cuuint64_t = std::uint64_t;
 
-enum CUresult { CUDA_SUCCESS = 0, CUDA_ERROR_INVALID_VALUE = 1 };
+enum CUresult {
+    CUDA_SUCCESS = 0,
+    CUDA_ERROR_INVALID_VALUE = 1,
+    CUDA_ERROR_UNKNOWN = 999 /* as in the driver's, so that all between are values */
+};
 enum CUtensorMapDataType {
     CU_TENSOR_MAP_DATA_TYPE_UINT8 = 0,
     CU_TENSOR_MAP_DATA_TYPE_FLOAT32 = 7,
