@@ -10,7 +10,7 @@ static const assay_plugin_tensor *tensor(const assay_call *call, const char *nam
     return assay_call_tensor(call, name);
 }
 
-/* Rows of one group, and of all of them, of a tensor of rank 2 or 3. */
+/* Of the last dimension (1), or the one before it (2). */
 static int64_t extent(const assay_plugin_tensor *of, int from_behind)
 {
     return of->shape[of->rank - from_behind];
