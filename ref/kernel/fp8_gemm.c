@@ -202,6 +202,16 @@ void assay_fp8_gemm_finish(struct assay_fp8_gemm_tile *tile)
         }
 }
 
+static void copy_c(const struct assay_fp8_gemm_tile *tile)
+{
+    const struct assay_fp8_gemm_tile_range *const range = &tile->range;
+    for (int64_t row = range->m0; row < range->m0 + range->rows; row++)
+        for (int64_t column = range->n0; column < range->n0 + range->columns; column++) {
+            const int64_t element = row * tile->problem->n + column;
+            assay_tensor_set_bits(tile->d, element, assay_tensor_bits(tile->c, element));
+        }
+}
+
 void assay_fp8_gemm_model(const struct assay_fp8_gemm_problem *problem,
                           const struct assay_fp8_gemm_numerics *numerics,
                           const struct assay_tensors *tensors, int64_t part)
@@ -222,6 +232,10 @@ void assay_fp8_gemm_model(const struct assay_fp8_gemm_problem *problem,
         .d = assay_tensors_find(tensors, "d"),
         .range = assay_fp8_gemm_part_range(problem, part),
     };
+    if (problem->k == 0 && tile.c && numerics->scale_form != ASSAY_SCALE_AT_END) {
+        copy_c(&tile);
+        return;
+    }
     const int64_t chains = problem->k ? (problem->k + chain_k - 1) / chain_k : 0;
     for (int64_t i = 0; i < chains; i++) {
         const bool ascends = numerics->k_order == ASSAY_K_ASCENDING;

@@ -80,7 +80,8 @@ struct assay_dot_add assay_fp8_gemm_unit(const struct assay_fp8_gemm_numerics *n
 
 /* Computes part @part of d. The numerics must be legal for the problem: with block scales
  * a chain stays inside a block (promote_k divides gran_k) and scales are not applied at
- * the end (asserted). */
+ * the end (asserted). Without K, d is c to the bit, NaNs and -0 too, where scales are
+ * not applied at the end: DeepGEMM then copies and runs no kernel. */
 void assay_fp8_gemm_model(const struct assay_fp8_gemm_problem *problem,
                           const struct assay_fp8_gemm_numerics *numerics,
                           const struct assay_tensors *tensors, int64_t part);

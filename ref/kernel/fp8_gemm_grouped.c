@@ -106,23 +106,20 @@ static bool select_k_group(const struct assay_fp8_gemm_grouped_problem *problem,
     add(dense, scale_group(named(tensors, "sfb"), k_before / BLOCK_K, k / BLOCK_K));
     add(dense, assay_tensor_slice(named(tensors, "c"), group));
     add(dense, assay_tensor_slice(named(tensors, "d"), group));
-    return k > 0;
+    return true;
 }
 
-/* What a skipped tile holds: zeros where it is stored all the same, c's bits where d
- * began as a copy of c, nothing new where the tile is never scheduled. */
+/* What a skipped tile holds: zeros where it is stored all the same, nothing new where it
+ * is never scheduled. */
 static void skip(enum assay_grouping grouping, const struct dense *dense)
 {
     const struct assay_fp8_gemm_tile_range range =
         assay_fp8_gemm_part_range(&dense->problem, dense->part);
     const struct assay_tensor *const d = named(&dense->tensors, "d");
-    const struct assay_tensor *const c = named(&dense->tensors, "c");
     if (grouping == ASSAY_M_GROUPED_MASKED) return;
     for (int64_t row = range.m0; row < range.m0 + range.rows; row++)
-        for (int64_t column = range.n0; column < range.n0 + range.columns; column++) {
-            const int64_t element = row * dense->problem.n + column;
-            assay_tensor_set_bits(d, element, c ? assay_tensor_bits(c, element) : 0);
-        }
+        for (int64_t column = range.n0; column < range.n0 + range.columns; column++)
+            assay_tensor_set_bits(d, row * dense->problem.n + column, 0);
 }
 
 void assay_fp8_gemm_grouped_model(const struct assay_fp8_gemm_grouped_problem *problem,

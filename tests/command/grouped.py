@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Grouped GEMMs against dense ones, and what is defined in their outputs."""
+import array
 import unittest
 
 from assay_tool import CORPUS, ToolTest, results, run
@@ -44,6 +45,16 @@ class Grouped(ToolTest):
         c, d = tensors['c'].data, tensors['d'].data
         self.assertEqual(d[group_bytes:], c[group_bytes:])
         self.assertNotEqual(d[:group_bytes], c[:group_bytes])
+
+    def test_no_k_at_all_keeps_c_to_the_bit(self):
+        """As DeepGEMM, which copies c and runs no kernel."""
+        path = self.record('fp8_gemm_nt m=33 n=72 k=0 recipe=1d1d out=f32 c=1 '
+                           'data=special seed=1464156037')
+        _, tensors = safetensors_file.read(path)
+        values = array.array('I', tensors['c'].data)
+        self.assertTrue(any((value << 1 & 0xFFFFFFFF) > 0xFF000000
+                            and value != 0x7FFFFFFF for value in values))
+        self.assertEqual(tensors['d'].data, tensors['c'].data)
 
     def flip(self, source, row, columns):
         """Verifies @source with a bit of column 0 of output row @row flipped."""
