@@ -25,7 +25,9 @@ def expected_numerics(line):
 
 class Identify(ToolTest):
     def found(self, *arguments, expected=0):
-        """The case objects of one run."""
+        """The case objects of one run, which a busy machine does not cut short."""
+        if '--seconds' not in arguments:
+            arguments += ('--seconds', '300')
         done = run('identify', *arguments, '--json', '-')
         self.assertEqual(done.returncode, expected, done.stdout + done.stderr)
         header, *cases, summary = map(json.loads, done.stdout.splitlines())
