@@ -278,6 +278,7 @@ static const struct {
     { true, "defined", "17",
       "'defined' of output 0 is 17; it has to be a whole number from 0 to 16" },
     { true, "differ", "-1", "'differ' of output 0 is -1; it has to be a whole number" },
+    { true, "touched", "17", "'touched' of output 0 is 17; it has to be a whole number" },
     { true, "worst", "{\"index\":[2,0]}",
       "'index' of 'worst' of output 0 is an array; it has to be the place" },
     { true, "differences", "[{}]",

@@ -84,7 +84,7 @@ START_TEST(json_case_states_every_fact_of_a_failure)
         "\"outputs\":["
         "{\"name\":\"d\",\"format\":\"bf16\",\"shape\":[128,192],"
         "\"elements\":24576,\"defined\":24576,\"candidate_hash\":\"0x0123456789abcdef\","
-        "\"differ\":3,\"max_ulp\":7,"
+        "\"differ\":3,\"touched\":1,\"max_ulp\":7,"
         "\"worst\":{\"index\":[127,191],\"candidate\":\"0x3fa7\","
         "\"reference\":\"0x3fa0\",\"candidate_value\":1.3046875,"
         "\"reference_value\":1.25,\"ulp\":7,\"place\":\"tile 1,2\"},"

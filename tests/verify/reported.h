@@ -26,6 +26,7 @@ static inline void build_output_d(struct assay_output_result *output)
         .candidate_hash = 0x0123456789abcdef,
         .has_bits = true,
         .differ = 3,
+        .touched = 1,
         .max_ulps = 7,
         .difference_count = 3,
         .difference = {
@@ -85,7 +86,7 @@ static inline struct assay_result passing_result(void)
     struct assay_output_result *const d = &result.output[0];
     result.verdict = ASSAY_EQUAL;
     result.has_passed = true;
-    d->differ = d->outside = d->unclaimed = 0;
+    d->differ = d->touched = d->outside = d->unclaimed = 0;
     d->max_ulps = 0;
     d->difference_count = 0;
     d->max_error_over_bound = 0.4099;

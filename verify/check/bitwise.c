@@ -14,6 +14,8 @@ static void note_difference(const struct assay_trial *trial, int output, int64_t
         assay_tensor_bits(&trial->reference->item[output], element);
     const struct assay_difference difference =
         assay_difference_at(trial, output, element, reference);
+    if (assay_definedness_at(trial->map[output], element) == ASSAY_UNTOUCHED)
+        result->touched++;
     if (result->difference_count < ASSAY_MAX_DIFFERENCES)
         result->difference[result->difference_count++] = difference;
     if (result->differ++ == 0 || difference.ulps > result->max_ulps) {

@@ -49,7 +49,7 @@ struct assay_output_result {
     uint64_t candidate_hash; /* XXH3 of the candidate's elements */
     /* bitwise */
     bool has_bits; /* compared bit for bit with a reference */
-    int64_t differ;
+    int64_t differ, touched; /* of those: elements that nobody may write to */
     uint64_t max_ulps;
     struct assay_difference worst; /* valid if differ > 0 */
     int difference_count; /* the first ones by index, at most ASSAY_MAX_DIFFERENCES */

@@ -18,7 +18,7 @@ struct assay_brief assay_brief_of(const struct assay_result *result)
         const struct assay_output_result *const output = &result->output[i];
         if (output->has_bits) {
             brief.compared += output->defined;
-            brief.equal += output->defined - output->differ;
+            brief.equal += output->defined - (output->differ - output->touched);
         }
         if (output->has_bound &&
             output->max_error_over_bound > brief.max_error_over_bound)

@@ -100,6 +100,8 @@ static void read_bitwise(struct assay_json_reader *reader, const json_t *object,
     output->has_bits = assay_json_has(object, "differ");
     if (!output->has_bits) return;
     output->differ = assay_json_count(reader, object, "differ", output->elements);
+    if (assay_json_has(object, "touched"))
+        output->touched = assay_json_count(reader, object, "touched", output->differ);
     output->max_ulps = read_ulps(reader, object, "max_ulp");
     if (output->differ == 0) return;
 

@@ -78,6 +78,8 @@ static void put_bitwise(struct assay_json_output *json, json_t *object,
                         const struct assay_output_result *output)
 {
     assay_json_put_count(json, object, "differ", output->differ);
+    if (output->touched > 0)
+        assay_json_put_count(json, object, "touched", output->touched);
     put_ulps(json, object, "max_ulp", output->max_ulps);
     if (output->differ == 0) return;
 
