@@ -10,6 +10,7 @@
 namespace gemm {
 
 enum : int { BLOCK_K = 128 };
+enum : int { MASKED_ROWS = 128 }; /* of d are written together, whatever the tile */
 
 enum kind {
     DENSE,

@@ -7,6 +7,9 @@ namespace gemm {
 
 enum : int { L2_BYTES_A_CYCLE = 48, SHARED_BYTES_A_CYCLE = 128 };
 enum : int { TILE_CYCLES = 2000, CHAIN_CYCLES = 250 };
+/* By scale form: of 64 rows' additions, while the tensor core takes the registers'
+ * bandwidth, and of 1D1D's scales besides. */
+static const double add_cycles_a_column[] = { 1.7, 4 };
 
 static const configuration *const tables[] = { kernels_1d2d, kernels_1d1d, kernels_e5m2 };
 
@@ -15,22 +18,25 @@ static double divide_up(double value, double by)
     return std::ceil(value / by);
 }
 
+/* The groups of CONTIGUOUS begin at multiples of 128 rows: a tile has one group's b. */
 static bool fits(const configuration &one, const problem &of)
 {
     return one.form == of.form && one.a_is_e5m2 == of.a_is_e5m2 &&
-           one.b_is_e5m2 == of.b_is_e5m2;
+           one.b_is_e5m2 == of.b_is_e5m2 && (of.kind != CONTIGUOUS || one.block_m <= 128);
 }
 
 /* Of one block of K of one tile. */
 static double block_cycles(const configuration &one, int cluster)
 {
     const double m = one.block_m, n = one.block_n, instructions = m / 64 * 4;
+    const double slabs = one.block_m > 128 ? 2 : 1;
     const double tensor_core = instructions * std::fmax(n / 2, 32);
     const double shared =
         (instructions * (64 + n) * 32 + (m + n) * BLOCK_K) / SHARED_BYTES_A_CYCLE;
+    const double added = slabs * add_cycles_a_column[one.form] * n;
     const double fetched = (m / cluster + n) * BLOCK_K / L2_BYTES_A_CYCLE;
-    const double chain = 4 * std::fmax(n / 2, 32) + n / 2 + CHAIN_CYCLES;
-    return std::fmax(std::fmax(tensor_core, shared), std::fmax(fetched, chain));
+    const double chain = slabs * (4 * std::fmax(n / 2, 32) + n / 2 + CHAIN_CYCLES);
+    return std::fmax(std::fmax(tensor_core, shared) + added, std::fmax(fetched, chain));
 }
 
 static double tiles_of(const configuration &one, const problem &of, int cluster)
@@ -69,11 +75,12 @@ static choice choice_of(const configuration &one, int multiprocessors, int clust
     return { &one, cluster, band_of(one, multiprocessors, cluster) };
 }
 
-/* Clusters pay where a multiprocessor gets several tiles. With one each, waiting for the
- * other block costs more than L2 gains, and in 1D1D L2 is not what is waited for. */
+/* Clusters pay where a multiprocessor gets several tiles, and those of a are large. With
+ * one tile each, waiting for the other block costs more than L2 gains, and in 1D1D L2 is
+ * not what is waited for. */
 static bool may_share(const configuration &one, const problem &of, int multiprocessors)
 {
-    return of.form == SCALE_1D2D && of.n > one.block_n &&
+    return of.form == SCALE_1D2D && of.n > one.block_n && one.block_m >= 128 &&
            tiles_of(one, of, 2) > multiprocessors;
 }
 
@@ -85,7 +92,7 @@ choice choose(const problem &of, int multiprocessors)
         for (const configuration *one = table; one->kernel; one++)
             for (int cluster = 1; cluster <= 2 && fits(*one, of); cluster++) {
                 const double taken = cycles(*one, of, multiprocessors, cluster);
-                if (taken >= least) continue;
+                if (cluster == 1 ? taken >= least : taken > least) continue;
                 if (cluster > 1 && !may_share(*one, of, multiprocessors)) continue;
                 least = taken;
                 best = choice_of(*one, multiprocessors, cluster);

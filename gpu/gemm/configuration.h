@@ -24,10 +24,11 @@ struct choice {
 
 /* How a problem is cut into tiles for so many multiprocessors. Whatever is chosen, the
  * bits are the same. The estimate, in cycles: tiles that one multiprocessor gets, times
- * the blocks of K, times the slowest of tensor core (4096 multiply-adds a cycle), shared
- * memory (128 bytes), L2 (48 bytes; a tile of a that a cluster shares counts once) and a
- * warpgroup's own chain (its products, their addition, 250 of waiting); and 2000 a tile.
- * Candidates are those whose form and formats fit. */
+ * the blocks of K, times the slowest of three: tensor core (4096 multiply-adds a cycle)
+ * or shared memory (128 bytes), and the additions of a warpgroup, which nothing hides; L2
+ * (48 bytes; a tile of a that a cluster shares counts once); a warpgroup's own chain (its
+ * products, their addition, 250 of waiting). And 2000 a tile. Candidates are those whose
+ * form and formats fit. */
 choice choose(const problem &of, int multiprocessors);
 
 /* The kernel that the options tile=MxN and cluster=1 or 2 ask for, in place of it. */

@@ -27,6 +27,21 @@ struct lane_place {
     }
 };
 
+/* The first row in its tile of a slab of 64 of this warpgroup's. */
+template <class shape>
+__device__ __forceinline__ int first_row(const lane_place &lane, int slab)
+{
+    return (lane.group * shape::slabs + slab) * MMA_ROWS;
+}
+
+/* Where the program says so: the compiler would put it between two wgmmas. */
+__device__ __forceinline__ float load_constant(const float *address)
+{
+    float value;
+    asm volatile("ld.global.nc.f32 %0, [%1];" : "=f"(value) : "l"(address));
+    return value;
+}
+
 /* 1D2D's scales of b: one for a tile and a block of K, fetched a block ahead. */
 template <class shape> struct block_scales {
     const float *row;
@@ -38,11 +53,15 @@ template <class shape> struct block_scales {
         const int64_t rows = (given.n + 127) / 128;
         const int64_t own = min((int64_t)(at.n0 / 128), rows - 1);
         row = given.sfb_blocks + (at.group * rows + own) * given.k_blocks;
-        if (at.k_blocks > 0) fetch(0);
+        if (at.k_blocks > 0) next = load_constant(row);
     }
-    __device__ __forceinline__ void fetch(int32_t block)
+    /* That of @block, of so many. */
+    __device__ __forceinline__ float take(int32_t block, int32_t blocks)
     {
-        next = __ldg(row + block);
+        const float own = next;
+        if (shape::form == SCALE_1D2D && block + 1 < blocks)
+            next = load_constant(row + block + 1);
+        return own;
     }
 };
 
@@ -68,22 +87,38 @@ __device__ __forceinline__ void store_shared_pair(uint32_t address, float low, f
                  : "memory");
 }
 
-/* The products of this warpgroup's rows and one block of K, on their way. */
+/* The descriptors of a stage's a, from row @row on, and b: that of the first stage, which
+ * stays the same, and one addition, since wgmma waits for them. */
+template <class shape>
+__device__ __forceinline__ uint64_t a_descriptor(const stage_ring<shape> &ring, int row)
+{
+    const uint32_t first = ring.shared + shape::a_offset + row * BLOCK_K;
+    return ptx::wgmma_advance(ptx::wgmma_descriptor(first), ring.stage * shape::a_bytes);
+}
+
+template <class shape>
+__device__ __forceinline__ uint64_t b_descriptor(const stage_ring<shape> &ring)
+{
+    const uint32_t first = ring.shared + shape::b_offset;
+    return ptx::wgmma_advance(ptx::wgmma_descriptor(first), ring.stage * shape::b_bytes);
+}
+
+/* The products of 64 rows from @row on and one block of K, on their way. */
 template <class shape>
 __device__ __forceinline__ void
-multiply(const arguments &given, const stage_ring<shape> &ring, const lane_place &lane,
-         int32_t block, float (&product)[shape::accumulators])
+multiply(const arguments &given, const stage_ring<shape> &ring, int row, int32_t block,
+         float (&product)[shape::accumulators])
 {
     using mma = ptx::wgmma<shape::block_n, shape::a_type, shape::b_type>;
-    const uint32_t rows = lane.group * MMA_ROWS * BLOCK_K;
-    const uint64_t a = ptx::wgmma_descriptor(ring.a() + rows);
-    const uint64_t b = ptx::wgmma_descriptor(ring.b());
-    const bool goes_on = fault_is(given, FAULT_DROPPED_PROMOTION) && block % 2;
+    const uint64_t a = a_descriptor(ring, row), b = b_descriptor(ring);
+    const bool goes_on =
+        fault_is(given, FAULT_DROPPED_PROMOTION) && shape::slabs == 1 && block % 2;
     ptx::keep(product);
     ptx::wgmma_fence();
 #pragma unroll
     for (int k = 0; k < BLOCK_K / MMA_K; k++)
-        mma::step(product, a + k * (MMA_K >> 4), b + k * (MMA_K >> 4), k > 0 || goes_on);
+        mma::step(product, ptx::wgmma_advance(a, k * MMA_K),
+                  ptx::wgmma_advance(b, k * MMA_K), k > 0 || goes_on);
     ptx::wgmma_commit_group();
 }
 
@@ -97,51 +132,14 @@ __device__ __forceinline__ void release(const arguments &given,
         ptx::mbarrier_arrive_cluster(ring.empty(), threadIdx.x % WARP);
 }
 
-template <int count>
-__device__ __forceinline__ void
-add_1d2d(const float2 &sfa, float sfb, const float (&product)[count], float (&sum)[count])
-{
-    const float low = __fmul_rn(sfa.x, sfb), high = __fmul_rn(sfa.y, sfb);
-#pragma unroll
-    for (int i = 0; i < count; i += 4) {
-        sum[i] = __fmaf_rn(low, product[i], sum[i]);
-        sum[i + 1] = __fmaf_rn(low, product[i + 1], sum[i + 1]);
-        sum[i + 2] = __fmaf_rn(high, product[i + 2], sum[i + 2]);
-        sum[i + 3] = __fmaf_rn(high, product[i + 3], sum[i + 3]);
-    }
-}
-
-template <int count>
-__device__ __forceinline__ void
-add_1d1d(const float2 &sfa, const float2 (&sfb)[count / 4], const float (&product)[count],
-         float (&sum)[count])
-{
-#pragma unroll
-    for (int i = 0; i < count; i += 4) {
-        const float2 scale = sfb[i / 4];
-        sum[i] = __fmaf_rn(__fmul_rn(sfa.x, scale.x), product[i], sum[i]);
-        sum[i + 1] = __fmaf_rn(__fmul_rn(sfa.x, scale.y), product[i + 1], sum[i + 1]);
-        sum[i + 2] = __fmaf_rn(__fmul_rn(sfa.y, scale.x), product[i + 2], sum[i + 2]);
-        sum[i + 3] = __fmaf_rn(__fmul_rn(sfa.y, scale.y), product[i + 3], sum[i + 3]);
-    }
-}
-
-/* A planted fault: two blocks of K in one chain. */
+/* A planted fault: two blocks of K in one chain, where a slab keeps its products. */
+template <class shape>
 __device__ __forceinline__ bool is_promotion_dropped(const arguments &given,
                                                      const tile &at, int32_t block)
 {
-    return fault_is(given, FAULT_DROPPED_PROMOTION) && block % 2 == 0 &&
-           block + 1 < at.k_blocks;
+    return fault_is(given, FAULT_DROPPED_PROMOTION) && shape::slabs == 1 &&
+           block % 2 == 0 && block + 1 < at.k_blocks;
 }
-
-/* Products on their way, and what they will be scaled by: 1D1D has a scale of b for each
- * of this thread's columns. */
-template <class shape> struct flight {
-    float product[shape::accumulators];
-    float2 sfa;
-    float sfb;
-    float2 column_sfb[shape::accumulators / 4];
-};
 
 /* What stays the same through a tile. */
 struct work {
@@ -150,78 +148,61 @@ struct work {
     const lane_place &lane;
 };
 
-/* Sends the products of the next stage on their way. */
+/* What the products of a slab are multiplied by: 1D1D has a scale of b for each of a
+ * thread's columns, 1D2D one for all. */
+template <class shape> struct slab_scales {
+    static constexpr int pairs = shape::form == SCALE_1D1D ? shape::accumulators / 4 : 1;
+    float row[2]; /* sfa of the thread's two rows; 1D2D: rn(sfa * sfb) */
+    float2 sfb[pairs];
+
+    __device__ __forceinline__ float factor(int product) const
+    {
+        const float own = row[product / 2 % 2];
+        if (shape::form == SCALE_1D2D) return own;
+        const float2 &pair = sfb[product / 4 % pairs];
+        return __fmul_rn(own, product % 2 ? pair.y : pair.x);
+    }
+};
+
+/* Those of 64 rows from @row on. */
 template <class shape>
-__device__ __forceinline__ void start(const work &all, int32_t block,
-                                      block_scales<shape> &scales,
-                                      stage_ring<shape> &front, flight<shape> &out)
+__device__ __forceinline__ void load_scales(const work &all,
+                                            const stage_ring<shape> &ring, int row,
+                                            float block_sfb, slab_scales<shape> &out)
 {
-    const bool is_wrong = fault_is(all.given, FAULT_SCALE_STAGE) && front.stage > 0;
-    const uint32_t row = all.lane.group * MMA_ROWS + all.lane.row;
+    const bool is_wrong = fault_is(all.given, FAULT_SCALE_STAGE) && ring.stage > 0;
     const uint32_t sfa =
-        front.sfa() + row * 4 - (is_wrong ? shape::scale_stage_bytes : 0);
-    out.sfb = scales.next;
-    if (shape::form == SCALE_1D2D && block + 1 < all.at.k_blocks) scales.fetch(block + 1);
-    if (!fault_is(all.given, FAULT_NO_FULL_WAIT))
-        ptx::mbarrier_wait(front.full(), front.phase);
-    out.sfa = { load_shared(sfa), load_shared(sfa + 32) };
-    if (shape::form == SCALE_1D1D)
-#pragma unroll
-        for (int i = 0; i < shape::accumulators / 4; i++)
-            out.column_sfb[i] =
-                load_shared_pair(front.sfb() + (all.lane.column + 8 * i) * 4);
-    multiply<shape>(all.given, front, all.lane, block, out.product);
-    if (fault_is(all.given, FAULT_EARLY_RELEASE)) release<shape>(all.given, front);
-    front.advance();
-}
-
-/* Gives the stage of products that have come back, and adds them. */
-template <class shape>
-__device__ __forceinline__ void finish(const work &all, int32_t block,
-                                       stage_ring<shape> &back, flight<shape> &in,
-                                       float (&sum)[shape::accumulators])
-{
-    ptx::keep(in.product);
-    if (!fault_is(all.given, FAULT_EARLY_RELEASE)) release<shape>(all.given, back);
-    back.advance();
-    if (is_promotion_dropped(all.given, all.at, block)) return;
-    if (shape::form == SCALE_1D1D)
-        add_1d1d(in.sfa, in.column_sfb, in.product, sum);
-    else
-        add_1d2d(in.sfa, in.sfb, in.product, sum);
-}
-
-/* Sums up all of K. The products of the next block are on their way while one's are
- * added: the tensor core does not wait for additions. */
-template <class shape>
-__device__ __forceinline__ void sum_up(const work &all, block_scales<shape> &scales,
-                                       stage_ring<shape> &ring,
-                                       float (&sum)[shape::accumulators])
-{
-    flight<shape> even, odd;
-    stage_ring<shape> front = ring;
-    const int32_t blocks = all.at.k_blocks;
-    int32_t block = 0;
-    if (blocks == 0) return;
-    start<shape>(all, 0, scales, front, even);
-    for (; block + 2 < blocks; block += 2) {
-        start<shape>(all, block + 1, scales, front, odd);
-        ptx::wgmma_wait_group<1>();
-        finish<shape>(all, block, ring, even, sum);
-        start<shape>(all, block + 2, scales, front, even);
-        ptx::wgmma_wait_group<1>();
-        finish<shape>(all, block + 1, ring, odd, sum);
-    }
-    if (block + 1 < blocks) {
-        start<shape>(all, block + 1, scales, front, odd);
-        ptx::wgmma_wait_group<1>();
-        finish<shape>(all, block, ring, even, sum);
-        ptx::wgmma_wait_group<0>();
-        finish<shape>(all, block + 1, ring, odd, sum);
+        ring.sfa() + (row + all.lane.row) * 4 - (is_wrong ? shape::scale_stage_bytes : 0);
+    const uint32_t sfb = ring.sfb() + all.lane.column * 4;
+    out.row[0] = load_shared(sfa);
+    out.row[1] = load_shared(sfa + 8 * 4);
+    if constexpr (shape::form == SCALE_1D2D) {
+        out.row[0] = __fmul_rn(out.row[0], block_sfb);
+        out.row[1] = __fmul_rn(out.row[1], block_sfb);
     } else {
-        ptx::wgmma_wait_group<0>();
-        finish<shape>(all, block, ring, even, sum);
+#pragma unroll
+        for (int i = 0; i < slab_scales<shape>::pairs; i++)
+            out.sfb[i] = load_shared_pair(sfb + i * 8 * 4);
     }
+}
+
+template <class shape>
+__device__ __forceinline__ void await_stage(const arguments &given,
+                                            const stage_ring<shape> &ring)
+{
+    if (!fault_is(given, FAULT_NO_FULL_WAIT)) ptx::mbarrier_wait(ring.full(), ring.phase);
+}
+
+/* Adds products that have come back. */
+template <class shape>
+__device__ __forceinline__ void
+add_up(const work &all, int32_t block, const slab_scales<shape> &scales,
+       const float (&product)[shape::accumulators], float (&sum)[shape::accumulators])
+{
+    if (is_promotion_dropped<shape>(all.given, all.at, block)) return;
+#pragma unroll
+    for (int i = 0; i < shape::accumulators; i++)
+        sum[i] = __fmaf_rn(scales.factor(i), product[i], sum[i]);
 }
 
 /* The stages of rows that do not count only pass. */

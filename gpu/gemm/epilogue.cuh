@@ -74,10 +74,12 @@ __device__ __forceinline__ void send_buffer(const arguments &given, const tile &
     if (!fault_is(given, FAULT_NO_PROXY_FENCE)) ptx::fence_proxy_async_shared();
     ptx::named_barrier_sync(1 + lane.group, WARPGROUP);
     if (lane.thread != 0) return;
-    const int row = lane.group * MMA_ROWS;
-    for (int panel = 0; panel < shape::panels && at.m0 + row < given.m; panel++)
-        ptx::tensor_store(&given.d, buffer.panel(panel) + row * PANEL_WIDTH,
-                          at.n0 + panel * shape::panel_columns, at.d_row + row);
+    for (int slab = 0; slab < shape::slabs; slab++) {
+        const int row = first_row<shape>(lane, slab);
+        for (int panel = 0; panel < shape::panels && at.m0 + row < at.m_end; panel++)
+            ptx::tensor_store(&given.d, buffer.panel(panel) + row * PANEL_WIDTH,
+                              at.n0 + panel * shape::panel_columns, at.d_row + row);
+    }
     ptx::tensor_store_commit();
     if (!given.has_c) return;
     ptx::tensor_store_wait_read();
@@ -87,14 +89,18 @@ __device__ __forceinline__ void send_buffer(const arguments &given, const tile &
 template <class shape>
 __device__ __forceinline__ void
 store_panels(const arguments &given, const tile &at, const lane_place &lane,
-             d_buffer<shape> &buffer, const float (&sum)[shape::accumulators])
+             d_buffer<shape> &buffer,
+             const float (&sum)[shape::slabs][shape::accumulators])
 {
-    const int row = lane.group * MMA_ROWS;
     take_buffer<shape>(given, lane, buffer);
-    if constexpr (shape::form == SCALE_1D1D)
-        write_onto_c<shape>(given, at, buffer, row, lane, sum);
-    else
-        write_bf16<shape>(buffer, row, lane, sum);
+#pragma unroll
+    for (int slab = 0; slab < shape::slabs; slab++) {
+        const int row = first_row<shape>(lane, slab);
+        if constexpr (shape::form == SCALE_1D1D)
+            write_onto_c<shape>(given, at, buffer, row, lane, sum[slab]);
+        else
+            write_bf16<shape>(buffer, row, lane, sum[slab]);
+    }
     send_buffer<shape>(given, at, lane, buffer);
 }
 
@@ -107,26 +113,29 @@ __device__ __forceinline__ int64_t offset_in_d(const arguments &given, int64_t r
     return fault_is(given, FAULT_OFFSET_32_BITS) ? (int32_t)(offset * 4) / 4 : offset;
 }
 
-/* Two neighbouring columns of a row. */
+/* Two neighbouring columns of a row. Of f32 one after the other: a store of both wants
+ * them in neighbouring registers, and then the operands of every second addition lie in
+ * the same bank, which takes a third longer. */
 __device__ __forceinline__ void store_pair(const arguments &given, int64_t row,
                                            int32_t column, float low, float high)
 {
     const int64_t place = offset_in_d(given, row, column);
+    float *const d = (float *)given.d_data + place;
     if (given.d_is_f32)
-        *(float2 *)((float *)given.d_data + place) = make_float2(low, high);
+        d[0] = low, d[1] = high;
     else
         *(uint32_t *)((uint16_t *)given.d_data + place) = ptx::bf16x2(low, high);
 }
 
 template <class shape>
 __device__ __forceinline__ void store_pairs(const arguments &given, const tile &at,
-                                            const lane_place &lane,
+                                            const lane_place &lane, int first,
                                             const float (&sum)[shape::accumulators])
 {
 #pragma unroll
     for (int half = 0; half < 2; half++) {
-        const int row = lane.group * MMA_ROWS + lane.row + half * 8;
-        if (at.m0 + row >= given.m) continue;
+        const int row = first + lane.row + half * 8;
+        if (at.m0 + row >= at.m_end) continue;
 #pragma unroll
         for (int i = 0; i < shape::block_n / 8; i++) {
             const int32_t column = at.n0 + i * 8 + lane.column;

@@ -5,6 +5,8 @@
 #define ASSAY_GPU_GEMM_KERNEL_CUH
 
 #include "gpu/gemm/epilogue.cuh"
+#include "gpu/gemm/in_turn.cuh"
+#include "gpu/gemm/overlap.cuh"
 #include "gpu/gemm/produce.cuh"
 
 namespace gemm {
@@ -43,19 +45,24 @@ __device__ __forceinline__ void consume(const arguments &given, uint32_t shared)
     bool goes_on = tiles.next(at);
     if (goes_on) scales.open(given, at);
     while (goes_on) {
-        float sum[shape::accumulators] = {};
+        float sum[shape::slabs][shape::accumulators] = {};
         const tile done = at;
         const work all = { given, done, lane };
-        if (!tiles.counts(done, done.m0 + lane.group * MMA_ROWS))
+        if (!tiles.counts(done, done.m0 + first_row<shape>(lane, 0)))
             pass_by<shape>(all, ring);
+        else if constexpr (shape::is_overlapped)
+            sum_up_overlapped<shape>(all, scales, ring, sum[0]);
         else
-            sum_up<shape>(all, scales, ring, sum);
+            sum_up_in_turn<shape>(all, scales, ring, sum);
         goes_on = tiles.next(at);
         if (goes_on) scales.open(given, at);
         if (shape::form == SCALE_1D1D || (shape::stores_panels && !given.d_is_f32))
             store_panels<shape>(given, done, lane, buffer, sum);
         else
-            store_pairs<shape>(given, done, lane, sum);
+#pragma unroll
+            for (int slab = 0; slab < shape::slabs; slab++)
+                store_pairs<shape>(given, done, lane, first_row<shape>(lane, slab),
+                                   sum[slab]);
     }
 }
 
@@ -71,7 +78,9 @@ __global__ void __launch_bounds__(shape::threads, 1)
         if (threadIdx.x == shape::math_groups * WARPGROUP) produce<shape>(given, shared);
     } else {
         if (shape::math_groups > 1) ptx::registers_take<shape::math_registers>();
-        consume<shape>(given, shared);
+        /* Through a shuffle: else the compiler works the address out, which takes long,
+         * in front of every product. */
+        consume<shape>(given, __shfl_sync(0xFFFFFFFF, shared, 0));
     }
     /* Nobody leaves while the other block may write to it, or arrive at its barriers. */
     if (given.cluster > 1) {

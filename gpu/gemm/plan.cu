@@ -7,8 +7,6 @@
 
 namespace gemm {
 
-enum : uintptr_t { STORE_BYTES = 8 }; /* of two f32 that a thread stores together */
-
 static int64_t align(int64_t value, int64_t unit)
 {
     return (value + unit - 1) / unit * unit;
@@ -119,10 +117,10 @@ static matrix output(const char *name, const problem &of, const void *data,
 static cudaError_t map_outputs(assay_cuda::run &run, const problem &of, plan *made)
 {
     if (of.form == SCALE_1D2D && of.d_is_f32)
-        return (uintptr_t)made->from.d % STORE_BYTES == 0
+        return (uintptr_t)made->from.d % sizeof(float) == 0
                    ? cudaSuccess
-                   : run.refuse("d lies at %p; it must be aligned to %d bytes",
-                                made->from.d, (int)STORE_BYTES);
+                   : run.refuse("d lies at %p; it must be aligned to 4 bytes",
+                                made->from.d);
     const cudaError_t error = make_tensor_map(
         run, output("d", of, made->from.d, of.d_stride, 64), &made->given.d);
     if (error != cudaSuccess || !made->from.c) return error;
@@ -130,39 +128,6 @@ static cudaError_t map_outputs(assay_cuda::run &run, const problem &of, plan *ma
         run, output("c", of, made->from.c, of.n, made->chosen.kernel->block_m),
         &made->given.c);
 }
-
-#ifdef GPU_FAULTS
-static const struct {
-    const char *name;
-    fault which;
-} faults[] = {
-    { "no-proxy-fence", FAULT_NO_PROXY_FENCE },
-    { "no-full-wait", FAULT_NO_FULL_WAIT },
-    { "early-release", FAULT_EARLY_RELEASE },
-    { "no-store-wait", FAULT_NO_STORE_WAIT },
-    { "offset-32-bits", FAULT_OFFSET_32_BITS },
-    { "scale-stage", FAULT_SCALE_STAGE },
-    { "no-tail-zeros", FAULT_NO_TAIL_ZEROS },
-    { "wrong-peer", FAULT_WRONG_PEER },
-    { "stale-descriptor", FAULT_STALE_DESCRIPTOR },
-    { "dropped-promotion", FAULT_DROPPED_PROMOTION },
-};
-
-static cudaError_t find_fault(assay_cuda::run &run, int32_t *found)
-{
-    char name[32];
-    if (!assay_plugin_setting(run.call->options, ',', "fault", name, sizeof(name)))
-        return cudaSuccess;
-    for (const auto &one : faults)
-        if (std::strcmp(one.name, name) == 0) *found = one.which;
-    return *found ? cudaSuccess : run.refuse("no fault is called '%s'", name);
-}
-#else
-static cudaError_t find_fault(assay_cuda::run &, int32_t *)
-{
-    return cudaSuccess;
-}
-#endif
 
 static void describe(const problem &of, const operands &from, plan *made)
 {

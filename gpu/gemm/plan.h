@@ -35,6 +35,10 @@ cudaError_t open_plan(assay_cuda::run &run, const problem &of, const operands &f
  * stale. */
 cudaError_t launch_plan(assay_cuda::run &run, const plan &made, const operands &now);
 
+/* The planted fault that the option fault=NAME asks for; an unknown name is refused. A
+ * build without faults leaves @found alone. */
+cudaError_t find_fault(assay_cuda::run &run, int32_t *found);
+
 } // namespace gemm
 
 #endif

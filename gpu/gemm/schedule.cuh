@@ -16,6 +16,7 @@ struct tile {
     const CUtensorMap *a, *b;
     int32_t a_row, b_row; /* in the tensors that the maps describe */
     int32_t m0, n0;       /* in the group */
+    int32_t m_end;        /* rows of the group from here on are not written */
     int32_t d_row;        /* of m0, in all of d */
     int32_t sfa_row;      /* of the first block of K, in sfa and in 1D1D's sfb */
     int32_t group;
@@ -47,7 +48,7 @@ template <int block_m, int block_n> class schedule {
     /* Whether 64 rows from @row of the tile's group on count; the first one decides. */
     __device__ __forceinline__ bool counts(const tile &at, int32_t row) const
     {
-        if (row >= given.m) return false;
+        if (row >= at.m_end) return false;
         if (given.kind == CONTIGUOUS) return __ldg(given.layout + row) >= 0;
         return given.kind != MASKED || row < __ldg(given.layout + at.group);
     }
@@ -58,7 +59,7 @@ template <int block_m, int block_n> class schedule {
     int32_t rank;               /* of this block in its cluster */
     int32_t index;              /* of the next tile, all groups counted */
     int32_t before = 0;         /* tiles of the groups before this one */
-    int32_t group = 0, rows = 0;
+    int32_t group = 0, rows = 0, m_end = 0;
     int32_t blocks_before = 0; /* of K; K_GROUPED */
     int32_t group_blocks = 0;
 
@@ -75,6 +76,9 @@ template <int block_m, int block_n> class schedule {
         group_blocks = given.kind == K_GROUPED ? __ldg(given.layout + group) / BLOCK_K
                                                : given.k_blocks;
         rows = divide_up(group_m, block_m);
+        m_end = given.kind == MASKED
+                    ? min(divide_up(group_m, MASKED_ROWS) * MASKED_ROWS, given.m)
+                    : given.m;
     }
 
     /* False after the last group. */
@@ -96,6 +100,7 @@ template <int block_m, int block_n> class schedule {
         const int32_t in_band = at % band_tiles;
         out.m0 = (first_row + in_band % band_rows) * block_m;
         out.n0 = (in_band / band_rows * given.cluster + rank) * block_n;
+        out.m_end = m_end;
         out.group = group;
         if (given.kind == CONTIGUOUS)
             out.group = min(max(__ldg(given.layout + out.m0), 0), given.groups - 1);

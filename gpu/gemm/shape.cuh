@@ -24,16 +24,22 @@ struct shape {
     static constexpr scale_form form = form_;
     static constexpr ptx::operand_type a_type = a_type_, b_type = b_type_;
 
-    /* A warpgroup has 64 rows; one more, of which a single thread works, fetches. */
-    static constexpr int math_groups = block_m / MMA_ROWS;
+    /* A warpgroup has 64 rows, or twice that; one more, of which a single thread works,
+     * fetches. */
+    static constexpr int slabs = block_m > 128 ? 2 : 1;
+    static constexpr int math_groups = block_m / MMA_ROWS / slabs;
     static constexpr int threads = (math_groups + 1) * WARPGROUP;
     static constexpr int math_warps = math_groups * WARPGROUP / WARP;
     /* Of a thread, once the producer has given some back: 504 of three warpgroups. */
     static constexpr int producer_registers = form == SCALE_1D1D ? 56 : 40;
     static constexpr int math_registers = (504 - producer_registers) / 2;
-    static constexpr int accumulators = block_n / 2; /* of a thread */
+    static constexpr int accumulators = block_n / 2; /* of a thread and a slab */
+    /* Whether there are registers for the products of two blocks of K at a time. */
+    static constexpr bool is_overlapped =
+        slabs == 1 && block_n <= (form == SCALE_1D1D ? 64 : 128);
     static_assert(form == SCALE_1D1D || 128 % block_n == 0, "sfb has one scale a tile");
-    static_assert(block_m == 64 || block_m == 128, "no such number of warpgroups");
+    static_assert(block_m == 64 || block_m == 128 || block_m == 256,
+                  "no such number of warpgroups");
 
     /* 1D1D: d, and c before it, in f32; 1D2D: d in bf16, if whole boxes fit. */
     static constexpr int d_element_bytes = form == SCALE_1D1D ? 4 : 2;

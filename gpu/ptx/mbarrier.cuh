@@ -63,6 +63,19 @@ __device__ __forceinline__ void mbarrier_wait(uint32_t barrier, uint32_t parity)
                  : "memory");
 }
 
+/* Whether it has ended already; does not wait. */
+__device__ __forceinline__ bool mbarrier_has_ended(uint32_t barrier, uint32_t parity)
+{
+    uint32_t has_ended;
+    asm volatile("{.reg .pred done; "
+                 "mbarrier.test_wait.parity.shared::cta.b64 done, [%1], %2; "
+                 "selp.u32 %0, 1, 0, done;}"
+                 : "=r"(has_ended)
+                 : "r"(barrier), "r"(parity)
+                 : "memory");
+    return has_ended;
+}
+
 /* --- Clusters. */
 
 __device__ __forceinline__ uint32_t cluster_block_rank()

@@ -47,6 +47,14 @@ __device__ __forceinline__ uint64_t wgmma_descriptor(uint32_t shared_address)
            stride_of_atoms << 32 | swizzle_128 << 62;
 }
 
+/* So many bytes on, a multiple of 16: the address is in the low half, and never gets out
+ * of its 14 bits. */
+__device__ __forceinline__ uint64_t wgmma_advance(uint64_t descriptor, int bytes)
+{
+    const uint32_t low = (uint32_t)descriptor + (uint32_t)(bytes >> 4);
+    return descriptor >> 32 << 32 | low;
+}
+
 /* d = a * b^T + (accumulates ? d : 0). Element 4i + 2h + c of a lane is that of row 16 *
  * warp + lane / 4 + 8 * h and column 8 * i + 2 * (lane % 4) + c. */
 template <int n, operand_type a_type, operand_type b_type> struct wgmma;
@@ -117,35 +125,6 @@ ASSAY_WGMMA_N64("e4m3.e5m2", E4M3, E5M2)
 ASSAY_WGMMA_N64("e5m2.e4m3", E5M2, E4M3)
 ASSAY_WGMMA_N64("e5m2.e5m2", E5M2, E5M2)
 #undef ASSAY_WGMMA_N64
-
-#define ASSAY_WGMMA_N96(types, a_type, b_type)                                           \
-  template <> struct wgmma<96, a_type, b_type> {                                         \
-    static __device__ __forceinline__ void step(float (&d)[48], uint64_t a, uint64_t b,  \
-                                                int accumulates)                         \
-    {                                                                                    \
-      asm volatile("{.reg .pred p; setp.ne.b32 p, %50, 0; "                              \
-                   "wgmma.mma_async.sync.aligned.m64n96k32.f32." types " {"              \
-                   "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, "   \
-                   "%15, %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, "   \
-                   "%28, %29, %30, %31, %32, %33, %34, %35, %36, %37, %38, %39, %40, "   \
-                   "%41, %42, %43, %44, %45, %46, %47 "                                  \
-                   "}, %48, %49, p, 1, 1;}"                                              \
-                   : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]),         \
-                     "+f"(d[5]), "+f"(d[6]), "+f"(d[7]), "+f"(d[8]), "+f"(d[9]),         \
-                     "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]),    \
-                     "+f"(d[15]), "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19]),    \
-                     "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]), "+f"(d[24]),    \
-                     "+f"(d[25]), "+f"(d[26]), "+f"(d[27]), "+f"(d[28]), "+f"(d[29]),    \
-                     "+f"(d[30]), "+f"(d[31]), "+f"(d[32]), "+f"(d[33]), "+f"(d[34]),    \
-                     "+f"(d[35]), "+f"(d[36]), "+f"(d[37]), "+f"(d[38]), "+f"(d[39]),    \
-                     "+f"(d[40]), "+f"(d[41]), "+f"(d[42]), "+f"(d[43]), "+f"(d[44]),    \
-                     "+f"(d[45]), "+f"(d[46]), "+f"(d[47])                               \
-                   : "l"(a), "l"(b), "r"(accumulates));                                  \
-    }                                                                                    \
-  };
-
-ASSAY_WGMMA_N96("e4m3.e4m3", E4M3, E4M3)
-#undef ASSAY_WGMMA_N96
 
 #define ASSAY_WGMMA_N128(types, a_type, b_type)                                          \
   template <> struct wgmma<128, a_type, b_type> {                                        \
