@@ -9,6 +9,8 @@ import unittest
 
 from assay_tool import ROOT, ToolTest
 
+import gpu_host
+
 PROGRAM = ROOT / 'tools' / 'gpu_check'
 # Writes the report that a file names by the subcommand, and ends with its status.
 ASSAY = '''#!/usr/bin/python3
@@ -194,6 +196,16 @@ class GpuCheck(ToolTest):
         self.assertEqual(row[0], 'FAILED')
         row = self.one('racecheck', (['verify'], {'status': 3}), status=1)
         self.assertEqual(row, ['FAILED', 'the run beneath it left no report'])
+
+    def test_every_tile_there_is_gets_its_cases(self):
+        self.assertEqual(self.one('tiles')[0], 'ok')
+        asked = {word for words, _ in self.calls() for word in words if 'tile=' in word}
+        self.assertEqual(asked, {f'cuda:tile={height}x{width},cluster=2'
+                                 for case in ('fp8_gemm_nt', 'k_grouped_fp8_gemm_nt')
+                                 for height, width in gpu_host.tiles(case)})
+        row = self.one('tiles', (['fuzz'], {'lines': [summary(ran=40, equal=99)]}),
+                       status=1)
+        self.assertEqual(row, ['FAILED', '40 ran, 1 unsupported, 100 elements, 1 differ'])
 
     def test_refused_steps_are_counted_apart(self):
         self.plant('memcheck.said', 'Device not supported\n')
