@@ -48,7 +48,7 @@ struct assay_output_result {
     int64_t elements, defined;
     uint64_t candidate_hash; /* XXH3 of the candidate's elements */
     /* bitwise */
-    bool has_bits; /* compared bit for bit with a reference */
+    bool has_bits;           /* compared bit for bit with a reference */
     int64_t differ, touched; /* of those: elements that nobody may write to */
     uint64_t max_ulps;
     struct assay_difference worst; /* valid if differ > 0 */
