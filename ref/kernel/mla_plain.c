@@ -79,7 +79,11 @@ void assay_mla_plain_values(struct assay_mla_tile *tile, int first_column)
 {
     const struct assay_mla_block *const block = &tile->side[0].block;
     float value[COLUMNS];
+    uint64_t attended = 0;
+    for (int row = 0; row < tile->query->rows; row++)
+        attended |= block->attended[row];
     for (int key = 0; key < KEYS; key++) {
+        if (!(attended >> key & 1)) continue;
         assay_mla_decode(tile->query->format, &block->key[key][first_column], COLUMNS,
                          value);
         for (int i = 0; tile->numerics->flush && i < COLUMNS; i++)
