@@ -6,6 +6,7 @@ import pathlib
 import re
 import shlex
 import subprocess
+import sys
 import tempfile
 import unittest
 
@@ -31,28 +32,44 @@ built = {}
 
 
 def build_host():
-    """For setUpModule: the plugin and gemm_calls.cpp, without a GPU."""
-    folder = tempfile.TemporaryDirectory()
-    unittest.addModuleCleanup(folder.cleanup)
+    """For setUpModule: the plugin and gemm_calls.cpp, without a GPU; meson built them."""
+    path = os.environ.get('ASSAY_GPU_ON_HOST')
+    if not path:
+        folder = tempfile.TemporaryDirectory()
+        unittest.addModuleCleanup(folder.cleanup)
+        path = folder.name
+        build(path)
+    path = pathlib.Path(path)
+    built.update(plugin=path / 'gemm_on_host.so', calls=path / 'gemm_calls')
+
+
+def build(folder, depfile=os.devnull):
     sources = [ROOT / 'gpu' / 'plugin.cu', *sorted((ROOT / 'gpu' / 'gemm').glob('*.cu')),
                ROOT / 'tests' / 'gpu' / 'gemm_parts_on_host.cpp']
     program = ROOT / 'tests' / 'gpu' / 'gemm_calls.cpp'
-    path = pathlib.Path(folder.name)
-    with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        *objects, main = pool.map(lambda source: compiled(source, path),
-                                  [*sources, program])
-    built['plugin'] = compiler('-shared', '-o', path / 'gemm.so', *objects)
-    built['calls'] = compiler('-o', path / 'calls', main, *objects)
+    plugin, calls = f'{folder}/gemm_on_host.so', f'{folder}/gemm_calls'
+    with tempfile.TemporaryDirectory() as name:
+        path = pathlib.Path(name)
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:
+            *objects, main = pool.map(lambda source: compiled(source, path),
+                                      [*sources, program])
+        compiler('-shared', '-o', plugin, *objects)
+        compiler('-o', calls, main, *objects)
+        rules = [rule.read_text(encoding='utf-8') for rule in path.glob('*.d')]
+    needed = ' '.join(rule.split(':', 1)[1].replace('\\\n', ' ').strip()
+                      for rule in rules)
+    pathlib.Path(depfile).write_text(f'{plugin} {calls}: {needed}\n', encoding='utf-8')
 
 
 def compiler(*arguments):
     words = shlex.split(os.environ.get('ASSAY_CXX', 'c++'))
     subprocess.run([*words, *arguments], check=True)
-    return arguments[arguments.index('-o') + 1]
 
 
 def compiled(source, folder):
-    return compiler('-c', '-o', folder / f'{source.name}.o', *FLAGS, '-x', 'c++', source)
+    target = folder / f'{source.name}.o'
+    compiler('-c', '-MMD', '-o', target, *FLAGS, '-x', 'c++', source)
+    return target
 
 
 def tiles(case):
@@ -138,3 +155,7 @@ class HostTest(ToolTest):
             with self.subTest(operation, tensors=tensors):
                 self.assertEqual(answer, f'claim 1 {words}' if words else 'claim 0')
         self.assertEqual(self.recorded(), [])
+
+
+if __name__ == '__main__':
+    build(*sys.argv[1:])
