@@ -183,7 +183,7 @@ class Launches(HostTest):
         # Three stages of a's and b's tiles, at least.
         self.assertGreaterEqual(int(launch['shared']), 3 * 128 * sum(tile))
         self.assertLessEqual(int(launch['shared']), MOST_SHARED)
-        if meaning.kind == CONTIGUOUS: # its groups begin at multiples of 128 rows
+        if meaning.kind == CONTIGUOUS:  # its groups begin at multiples of 128 rows
             self.assertLessEqual(tile[0], 128)
 
     def test_drawn_cases(self):
